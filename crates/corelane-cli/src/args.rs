@@ -60,6 +60,7 @@ Examples:
   corelane monitor -i eth0 --eve eve.json --metrics 9477
                                               the same with events and metrics
   corelane monitor --protocols capture.pcap   and what is said in it
+  corelane monitor --html page.html capture.pcap   and a page to look at
   corelane monitor --format json capture.pcap | jq .alerts
   corelane monitor --eve - capture.pcap | jq 'select(.event_type == \"http\").http'
   corelane monitor --timing time.json capture.pcap   what it took, for a program";
@@ -227,7 +228,7 @@ pub(crate) struct Detection {
     pub(crate) rule: RuleName,
 
     /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
-    /// its outermost [default: on with --protocols, --eve and -i, else off]
+    /// its outermost [default: on with --protocols, --eve, --html and -i, else off]
     #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     pub(crate) tunnels: Option<Whether>,
 
@@ -287,7 +288,7 @@ impl From<SharingName> for Sharing {
 #[command(next_help_heading = "Speed (the report does not depend on it)")]
 pub(crate) struct Spread {
     /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1; as many as CPUs
-    /// where --protocols or --eve looks into payload]
+    /// where --protocols, --eve or --html looks into payload]
     #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
 
@@ -303,8 +304,8 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "ITEMS", value_parser = whole::<usize>)]
     pub(crate) queue_batch: Option<usize>,
 
-    /// What the thread that reads does while the others are busy; with --eve and --protocols it analyses nothing either
-    /// way
+    /// What the thread that reads does while the others are busy; where payload is looked into it analyses nothing
+    /// either way
     #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
     pub(crate) sharing: SharingName,
 
@@ -357,6 +358,11 @@ pub(crate) struct Outputs {
     /// Writes events in Suricata's EVE format, one JSON document a line; `-`: instead of the report
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eve: Option<PathBuf>,
+
+    /// Writes a page to look at in a browser, from disk and without a network: scans and what they found open, a
+    /// timeline, hosts, names, protocols; `-`: instead of the report
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) html: Option<PathBuf>,
 
     /// Which events; with `alert` alone payload is not looked into [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = events(), requires = "eve")]

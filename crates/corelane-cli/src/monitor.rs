@@ -127,14 +127,15 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
 fn settings(arguments: &MonitorArguments) -> Settings {
     let (detection, outputs) = (&arguments.detection, &arguments.outputs);
     let is_live = arguments.capture.interface.is_some();
-    let opens_tunnels = (outputs.protocols || outputs.eve.is_some() || is_live) && arguments.capture.rings.get() == 1;
+    let looks_inside = outputs.protocols || outputs.eve.is_some() || outputs.html.is_some();
+    let opens_tunnels = (looks_inside || is_live) && arguments.capture.rings.get() == 1;
     Settings {
         syn_timeout_ns: u64::try_from(detection.syn_timeout.as_nanos()).unwrap_or(u64::MAX),
         vertical_threshold: detection.vertical_threshold,
         horizontal_threshold: detection.horizontal_threshold,
         rule: detection.rule.into(),
         ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
-        probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some(),
+        probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some() || outputs.html.is_some(),
         tunnels: detection.tunnels.map_or(opens_tunnels, |whether| whether == Whether::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
@@ -307,8 +308,9 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
 fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let outputs = &arguments.outputs;
     let events = events(arguments);
-    let payload = outputs.protocols || events.need_inspection();
-    let inspection = Inspection { events, payload, ..Inspection::default() };
+    let facts = outputs.html.is_some();
+    let payload = outputs.protocols || events.need_inspection() || facts;
+    let inspection = Inspection { events, payload, facts, ..Inspection::default() };
     (payload || arguments.is_endless()).then_some(inspection)
 }
 
@@ -333,6 +335,11 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
     }
     if arguments.detection.rule == RuleName::Paper {
         return Some("--rule paper needs a whole capture, and --continuous forgets; leave out one of them");
+    }
+    if arguments.outputs.html.is_some() {
+        return Some(
+            "--html needs a whole capture, and --continuous and -i forget; leave it out, or --write a capture first",
+        );
     }
     let counts = arguments.outputs.count_sources.is_some();
     counts.then_some("--count-sources needs a whole capture, and --continuous forgets; leave out one of them")

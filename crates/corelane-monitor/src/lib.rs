@@ -57,6 +57,7 @@
 //! | `state_report.rs`, `partial_result.rs` | the MainAnalyzer's input while packets flow, and at the end |
 //! | `pipeline.rs`, `single.rs`, `share.rs` | stages as threads; in one thread; moves of partitions |
 //! | `inspect/`, `eve/` | the second analysis; events in Suricata's format |
+//! | `facts/`, `page/` | facts for people; the page that shows them |
 //! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
 //! | `inspect/collect.rs` | one order of events and scans, and the report, for all runs that inspect or go on |
 //! | `report.rs`, `summary.rs`, `talkers.rs` | the report, its forms, top talkers |
@@ -68,6 +69,7 @@ mod analyzer;
 mod continuous;
 mod dispatch;
 pub mod eve;
+pub mod facts;
 mod groups;
 mod hash;
 mod inspect;
@@ -75,6 +77,7 @@ mod key;
 mod main_analyzer;
 mod memory;
 mod network;
+mod page;
 mod pages;
 mod partial_result;
 mod pipeline;
@@ -100,6 +103,7 @@ pub use inspect::{Findings, Found, Inspection, Seen, inspect, watch, watch_rings
 pub use main_analyzer::MainAnalyzer;
 pub use memory::limit_memory;
 pub use network::{Ignored, Network};
+pub use page::Origin;
 pub use partial_result::PartialResult;
 pub use pipeline::{Plan, PlanError, QueueKind, run};
 pub use probe::Probe;

@@ -12,6 +12,7 @@
 //!
 //! A capture that is preloaded or mapped does not count; the blocks that a capture is read through do.
 
+use crate::facts;
 use crate::inspect::Inspection;
 use crate::pipeline::Plan;
 use crate::settings::Settings;
@@ -43,7 +44,9 @@ pub fn limit_memory(
     inspection: Option<&mut Inspection>,
 ) -> Result<(), u64> {
     let queues = (plan.analyzers as u64).saturating_add(1).saturating_mul(plan.capacity as u64).saturating_mul(QUEUED);
-    let (least, on_the_way) = if inspection.is_some() { (LEAST_INSPECTING, ON_THE_WAY) } else { (LEAST, 0) };
+    let facts = if inspection.as_ref().is_some_and(|inspection| inspection.facts) { facts::MOST } else { 0 };
+    let (least, on_the_way) =
+        if inspection.is_some() { (LEAST_INSPECTING + facts, ON_THE_WAY + facts) } else { (LEAST, 0) };
     // Not the bytes that the queues need: the results under a limit would depend on the plan.
     let for_queues = limit / FOR_QUEUES;
     if limit < least || queues > for_queues {

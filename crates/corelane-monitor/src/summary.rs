@@ -340,7 +340,7 @@ pub(crate) fn bytes(count: u64) -> String {
     scaled(count as f64, "B")
 }
 
-fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     let seconds = ns / 1_000_000_000;
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     if days > 0 {

@@ -7,7 +7,7 @@ use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
 use crate::progress::color;
 use corelane_monitor::eve::{self, Events};
-use corelane_monitor::{Findings, Found, Progress, Report, Style};
+use corelane_monitor::{Findings, Found, Origin, Progress, Report, Style};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -21,6 +21,8 @@ pub(super) struct Outputs {
     report: Option<Output>,
     eve: Option<Eve>,
     timing: Option<Output>,
+    /// The page, and what it is about.
+    html: Option<(Output, Origin)>,
     /// Whether scans were written where the report goes.
     has_told: bool,
     /// For a run on an interface.
@@ -39,10 +41,10 @@ struct Eve {
 impl Outputs {
     /// Opens the outputs, with the rights of the user that the process becomes, and empties none of them.
     pub(super) fn open(arguments: &MonitorArguments, user: Option<&User>) -> Result<Self, String> {
-        let (eve, timing) = (&arguments.outputs.eve, &arguments.outputs.timing);
+        let crate::args::Outputs { eve, timing, html, .. } = &arguments.outputs;
         // This check comes before any of the files is emptied.
         let copy = &arguments.capture.write;
-        for path in [eve, timing, copy].into_iter().flatten() {
+        for path in [eve, timing, html, copy].into_iter().flatten() {
             if arguments.files.iter().any(|file| same_file(file, path)) {
                 return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
             }
@@ -51,6 +53,9 @@ impl Outputs {
             (eve, timing, "the events and the timing"),
             (eve, copy, "the events and the packets"),
             (timing, copy, "the timing and the packets"),
+            (html, eve, "the page and the events"),
+            (html, timing, "the page and the timing"),
+            (html, copy, "the page and the packets"),
         ] {
             if let (Some(one), Some(other)) = (one, other)
                 && is_one_output(one, other)
@@ -62,6 +67,8 @@ impl Outputs {
         let is_taken = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_standard(path));
         let taken = if is_taken(eve) {
             Some("--eve -: the events")
+        } else if is_taken(html) {
+            Some("--html -: the page")
         } else {
             is_taken(copy).then_some("--write -: the packets")
         };
@@ -74,7 +81,7 @@ impl Outputs {
         // What a service writes survives its restart.
         let how = if is_live { Output::append } else { Output::replace };
         let create = |path: &Option<PathBuf>| path.as_ref().map(|path| open(path, user, how)).transpose();
-        let (eve, timing) = (create(eve)?, create(timing)?);
+        let (eve, timing, html) = (create(eve)?, create(timing)?, create(html)?);
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),
             stream: if is_live { output.into_stream().enduring(Units::Lines) } else { output.into_stream() },
@@ -86,6 +93,7 @@ impl Outputs {
             report: taken.is_none().then(Output::stdout),
             eve,
             timing,
+            html: html.map(|output| (output, origin(arguments))),
             has_told: false,
             service: None,
             reopens: 0,
@@ -95,7 +103,8 @@ impl Outputs {
     /// Empties the files that are written anew, once nothing can refuse the run any more.
     pub(super) fn begin(&self) -> Result<(), OutputError> {
         let eve = self.eve.iter().map(|eve| eve.stream.output());
-        eve.chain(&self.timing).try_for_each(Output::empty)
+        let html = self.html.iter().map(|(html, _)| html);
+        eve.chain(&self.timing).chain(html).try_for_each(Output::empty)
     }
 
     /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis
@@ -200,6 +209,9 @@ impl Outputs {
         if let Some(file) = &self.timing {
             exit = exit.and(written(file.write(|out| report.write_timing(timing, out))));
         }
+        if let (Some((file, origin)), Some(findings)) = (&self.html, findings) {
+            exit = exit.and(written(file.write(|out| findings.write_page(report, origin, out))));
+        }
         exit
     }
 
@@ -244,4 +256,10 @@ impl Eve {
         }
         Ok(finished)
     }
+}
+
+/// What a page is about.
+fn origin(arguments: &MonitorArguments) -> Origin {
+    let files = arguments.files.iter().map(|file| file.display().to_string()).collect();
+    Origin { files, is_demo: arguments.demo }
 }

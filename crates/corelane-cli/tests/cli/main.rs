@@ -6,6 +6,7 @@ mod captures_folder;
 mod commands;
 mod events;
 mod files;
+mod html;
 mod interrupt;
 mod output;
 mod plans;

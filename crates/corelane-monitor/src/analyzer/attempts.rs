@@ -101,6 +101,15 @@ impl Attempt {
         Step::Failed(failure, time)
     }
 
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.state == State::Rejected
+    }
+
+    /// Only with [`Rule::Paper`]; otherwise an answered attempt leaves the table.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.state == State::Answered
+    }
+
     /// The time of the failure, if the attempt has failed.
     pub(crate) fn failed(&self) -> Option<u64> {
         matches!(self.state, State::Rejected | State::Unanswered).then_some(self.time)
@@ -130,6 +139,8 @@ pub(crate) fn is_reply(slot: &Slot) -> bool {
 pub(crate) enum Step {
     Nothing,
     Opened,
+    /// It was answered, and its SYN had this time.
+    Answered(u64),
     /// It causes the failure, or finds it overdue.
     Failed(Failure, u64),
 }
@@ -171,8 +182,9 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     match (event, position) {
         (Event::Rst, _) => attempt.fail(Failure::Rejected, time),
         (Event::SynAck, Some(position)) => {
+            let time = attempt.time;
             table.remove_at(&run.keys, position);
-            Step::Nothing
+            Step::Answered(time)
         }
         _ => Step::Nothing,
     }

@@ -22,11 +22,13 @@
 //! |---|---|
 //! | `flows.rs`, `attempts.rs`, `probes.rs` | a table each, and its rules |
 //! | `sources.rs` | what each source sent and began |
+//! | `kept.rs` | what is kept for the stories of scans |
 //! | `family.rs` | IPv4 and IPv6 in slots and keys |
 
 pub(crate) mod attempts;
 pub(crate) mod family;
 mod flows;
+pub(crate) mod kept;
 pub(crate) mod probes;
 mod sources;
 
@@ -46,9 +48,11 @@ use crate::talkers::{Talkers, Volume};
 use attempts::{Attempt, Step};
 use family::Family;
 use flows::{Flow, FlowTable};
+use kept::{Answered, FamilyTrials, Trials};
 use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The most slots that are walked at once: one bit of a word each.
 const CHUNK: usize = 64;
@@ -74,6 +78,8 @@ struct Common {
     rejected: u64,
     unanswered: u64,
     outbox: Vec<StateReport>,
+    /// Whether all attempts and probes are kept for [`Trials`].
+    keeps: bool,
 }
 
 /// The state of one partition, on its way from one stage to another.
@@ -103,6 +109,7 @@ struct Tables<A: Family> {
     attempts: PerPartition<Attempts<A>>,
     probes: PerPartition<Probes<A>>,
     sources: PerPartition<Sources<A>>,
+    answered: PerPartition<Answered<A::Key>>,
     /// The number of each packet's flow, by the packet's slot in the chunk.
     numbers: Box<[u32; CHUNK]>,
 }
@@ -118,12 +125,18 @@ impl SubAnalyzer {
                 rejected: 0,
                 unanswered: 0,
                 outbox: Vec::new(),
+                keeps: false,
             },
             v4: Tables::default(),
             v6: Tables::default(),
             half: None,
             packets: 0,
         }
+    }
+
+    /// Keeps all attempts and probes for the stories of scans: the result will have its [`Trials`].
+    pub(crate) fn keep_trials(&mut self) {
+        self.common.keeps = true;
     }
 
     /// Processes slots in the order in which the [`Dispatcher`](crate::Dispatcher) gave them. Batches may have any
@@ -206,8 +219,10 @@ impl SubAnalyzer {
     pub fn finish(&mut self, max_time: u64) -> PartialResult {
         let mut result = PartialResult::new(Talkers::new(self.common.settings.top, self.common.run.keys));
         result.packets = std::mem::take(&mut self.packets);
-        self.v4.finish(max_time, &mut self.common, &mut result);
-        self.v6.finish(max_time, &mut self.common, &mut result);
+        let v4 = self.v4.finish(max_time, &mut self.common, &mut result);
+        let v6 = self.v6.finish(max_time, &mut self.common, &mut result);
+        let settings = &self.common.settings;
+        result.trials = self.common.keeps.then(|| Arc::new(Trials { v4, v6, settings: settings.clone(), max_time }));
         self.half = None;
         result.rejected = std::mem::take(&mut self.common.rejected);
         result.unanswered = std::mem::take(&mut self.common.unanswered);
@@ -250,6 +265,7 @@ impl<A: Family> Default for Tables<A> {
             attempts: per_partition(),
             probes: per_partition(),
             sources: per_partition(),
+            answered: per_partition(),
             numbers: Box::new([0; CHUNK]),
         }
     }
@@ -304,9 +320,13 @@ impl<A: Family> Tables<A> {
             let slot = &chunk[i];
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            if let Step::Failed(failure, time_ns) = attempts::step(attempts, &common.run, &common.settings, &key, slot)
-            {
-                common.failed::<A>(&key, failure, time_ns);
+            match attempts::step(attempts, &common.run, &common.settings, &key, slot) {
+                Step::Failed(failure, time_ns) => common.failed::<A>(&key, failure, time_ns),
+                Step::Answered(time_ns) if common.keeps => {
+                    let answered = &mut self.answered[usize::from(slot.partition())];
+                    answered.add(key, time_ns, |keys| kept::of_failed::<A>(attempts, &common.settings, keys));
+                }
+                _ => {}
             }
         }
         if probing != 0 {
@@ -383,7 +403,9 @@ impl<A: Family> Tables<A> {
         }
     }
 
-    fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) {
+    /// Returns the tables of trials, if they are kept.
+    fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) -> FamilyTrials<A> {
+        let mut trials = FamilyTrials::default();
         let settings = common.settings.clone();
         let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.run.keys);
         let mut groups = Groups::new(settings.vertical_threshold, common.run.keys);
@@ -405,7 +427,8 @@ impl<A: Family> Tables<A> {
             result.pairs += pairs.len() as u64;
             result.talkers.add(pairs.drain());
 
-            for mut entry in std::mem::take(attempts).iter().copied() {
+            let attempts = std::mem::take(attempts);
+            for mut entry in attempts.iter().copied() {
                 let Tried { source, destination, .. } = A::tried(entry.key());
                 if settings.ignores(source, destination) {
                     continue;
@@ -424,7 +447,8 @@ impl<A: Family> Tables<A> {
                 time_ns: scan.time_ns,
             }));
 
-            for entry in std::mem::take(probes).iter() {
+            let probes = std::mem::take(probes);
+            for entry in probes.iter() {
                 let tried @ Tried { source, destination, port, probe: Some(probe) } = A::tried(entry.key()) else {
                     continue;
                 };
@@ -452,7 +476,15 @@ impl<A: Family> Tables<A> {
                     scan: Alert::Vertical { source, destination, count: scan.count, time_ns: scan.time_ns },
                 }
             }));
+            if common.keeps {
+                trials.attempts.push(attempts);
+                trials.probes.push(probes);
+            }
         }
+        if common.keeps {
+            trials.answered.extend(self.answered.iter_mut().map(Answered::take));
+        }
+        trials
     }
 }
 

@@ -151,6 +151,11 @@ pub(crate) struct Probed {
 }
 
 impl Probed {
+    /// The time of the earliest probe.
+    pub(crate) fn time(&self) -> u64 {
+        self.time
+    }
+
     /// The time of the failure, if the key has failed.
     pub(crate) fn failed(&self) -> Option<u64> {
         (self.state == State::Failed).then_some(self.time)

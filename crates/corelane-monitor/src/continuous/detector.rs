@@ -374,7 +374,7 @@ impl<A: Family> Tables<A> {
             common.judge_early::<A>(open, slot.time_ns());
         }
         match attempts::step(table, &common.run, &common.settings, &key, slot) {
-            Step::Nothing => {}
+            Step::Nothing | Step::Answered(_) => {}
             Step::Opened => {
                 let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
                 self.due.entry(step_of(deadline)).or_default().attempts.push((slot.partition(), key));

@@ -33,7 +33,7 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange
 }
 
 /// A header Host, or what there is instead, in its two parts.
-fn host_and_port(host: &str) -> (Option<&str>, Option<u16>) {
+pub(crate) fn host_and_port(host: &str) -> (Option<&str>, Option<u16>) {
     match host.rsplit_once(':') {
         Some((name, port)) if name.ends_with(']') || !name.contains(':') => match port.parse() {
             Ok(port) => (Some(name), Some(port)),

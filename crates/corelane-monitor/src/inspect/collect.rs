@@ -6,11 +6,13 @@ use super::merge::Merge;
 use super::stage::{Harvest, Numbers};
 use crate::continuous::{Continuous, ScanEvent, ScanState, Scans};
 use crate::dispatch::Dispatcher;
+use crate::facts::{self, Facts};
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::{LATEST, ProbeScan, Report};
 use crate::settings::Settings;
 use crate::steps::{begin_of, step_of};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What a run has found, as it comes.
 #[derive(Debug)]
@@ -206,7 +208,10 @@ impl<'a> Collector<'a> {
 
     fn report(&self, mut main: MainAnalyzer, dispatchers: &[Dispatcher], numbers: Vec<Numbers>) -> (Report, Findings) {
         let mut findings = Findings::default();
-        for (result, found) in numbers {
+        let (mut gathered, mut trials) = (Vec::new(), Vec::new());
+        for (mut result, found) in numbers {
+            gathered.extend(result.gathered.take().and_then(Arc::into_inner));
+            trials.extend(result.trials.take().and_then(Arc::into_inner));
             main.partial_result(result);
             findings.add(&found);
         }
@@ -222,6 +227,11 @@ impl<'a> Collector<'a> {
                     Some(probe) => report.probe_scans.push(ProbeScan { probe, scan: scan.clone() }),
                 }
             }
+        }
+        if !gathered.is_empty() {
+            let mut all = Facts::of(gathered);
+            facts::tell(&report, &trials, &mut all);
+            findings.facts = Some(Box::new(all));
         }
         (report, findings)
     }

@@ -1,5 +1,6 @@
 //! The results of the second analysis, in numbers.
 
+use crate::facts::Facts;
 use crate::talkers::Volume;
 use corelane_net::conversation::{Conversation, Counts, Side, State};
 use corelane_net::defrag;
@@ -32,6 +33,8 @@ pub struct Findings {
     pub conversation_bytes: u64,
     /// The same for fragments.
     pub fragment_bytes: u64,
+    /// Facts for people, if they were [gathered](crate::Inspection::facts).
+    pub facts: Option<Box<Facts>>,
 }
 
 /// Counts of the messages that were read in conversations.

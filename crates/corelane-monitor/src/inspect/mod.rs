@@ -103,6 +103,9 @@ pub struct Inspection {
     pub fragments: defrag::Limits,
     /// Whether conversations are followed. If not there are no events of theirs, and the work for them is saved.
     pub payload: bool,
+    /// Whether [facts](Findings::facts) for people are gathered, for which conversations have to be followed, over a
+    /// whole capture. A run [without an end](crate::watch()) gathers none.
+    pub facts: bool,
 }
 
 impl Default for Inspection {
@@ -113,6 +116,7 @@ impl Default for Inspection {
             conversations: conversation::Limits::default(),
             fragments: defrag::Limits::default(),
             payload: true,
+            facts: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use super::findings::Findings;
 use super::lines::{Key, Lines};
 use super::talk::{Name, Talk};
 use crate::eve::{self, Events};
+use crate::facts::Gather;
 use corelane_net::conversation::{Conversation, Ending, Observer, Side};
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
@@ -29,13 +30,16 @@ pub(super) struct Records<'a> {
     pub(super) wanted: Events,
     pub(super) lines: &'a mut Lines,
     pub(super) findings: &'a mut Findings,
+    /// If facts for people are gathered.
+    pub(super) facts: Option<Gather<'a>>,
 }
 
 impl Observer<Talk> for Records<'_> {
     fn begin(&mut self, conversation: &Conversation) -> Option<Talk> {
-        let detail = if self.wanted.has(Events::MESSAGES) { Detail::Full } else { Detail::Counts };
+        let gathers = self.facts.is_some();
+        let detail = if self.wanted.has(Events::MESSAGES) || gathers { Detail::Full } else { Detail::Counts };
         let name = self.name(conversation);
-        Some(Talk::new(conversation, name, detail))
+        Some(Talk::new(conversation, name, detail, gathers))
     }
 
     fn progress(
@@ -51,6 +55,7 @@ impl Observer<Talk> for Records<'_> {
     fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>, found: &mut Vec<Event>) {
         let subject = Subject { conversation, tunnel: ending.tunnel.as_ref() };
         let payload = talk.is_some();
+        let mut kept = None;
         let (name, protocol, before, client, transactions) = match talk {
             Some(mut talk) => {
                 // The current packet, if there is one, does not cause these events: it is another conversation's, which
@@ -59,11 +64,15 @@ impl Observer<Talk> for Records<'_> {
                 self.unanswered_hello(subject, &mut talk);
                 let protocol = talk.identified.map(|identified| identified.protocol);
                 let client = talk.identified.and_then(|identified| identified.client);
+                kept = talk.kept;
                 (talk.name, protocol, talk.before, client.unwrap_or(Side::Originator), talk.transactions)
             }
             None => (self.name(conversation), None, None, Side::Originator, 0),
         };
         self.findings.over(conversation, protocol, payload);
+        if let Some(facts) = &mut self.facts {
+            facts.over(conversation, protocol, payload, client, kept);
+        }
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, before, payload, transactions, ending };
             let header = header(subject, client, name.as_ref(), conversation.last_ns(), None);
@@ -93,6 +102,9 @@ impl Records<'_> {
     }
 
     fn event(&mut self, subject: Subject<'_>, talk: &mut Talk, event: Event, number: Option<u64>) {
+        if let Some(facts) = &mut self.facts {
+            facts.event(subject.conversation, &event, &mut talk.kept);
+        }
         let seen = &mut self.findings.seen;
         match event {
             Event::Identified(identified) => {

@@ -11,6 +11,7 @@ use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
 use crate::continuous::{Continuous, Detector};
+use crate::facts::{Gather, Part, StageFacts};
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
@@ -23,6 +24,7 @@ use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::conversation::Partition;
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
+use std::sync::Arc;
 
 /// What a stage has found, for the output stage.
 #[derive(Debug, Default)]
@@ -83,6 +85,8 @@ impl Scanner {
 struct Cell {
     partition: Partition<Talk>,
     named: u64,
+    /// If facts are gathered.
+    part: Option<Box<Part>>,
     /// The most that its conversations, and its fragments, had reserved at a mark.
     most_bytes: [usize; 2],
 }
@@ -126,6 +130,8 @@ pub(super) struct Stage<'a> {
     lines: Lines,
     snapshots: Vec<Numbers>,
     findings: Findings,
+    /// If facts are gathered.
+    facts: Option<Box<StageFacts>>,
 }
 
 impl<'a> Stage<'a> {
@@ -136,8 +142,15 @@ impl<'a> Stage<'a> {
         run: &Run,
         spares: &'a Spares,
     ) -> Self {
+        let gathers = inspection.facts && inspection.payload && continuous.is_none();
         let scans = match continuous {
-            None => Scanner::Whole(Box::new(SubAnalyzer::new(settings, run))),
+            None => {
+                let mut analyzer = SubAnalyzer::new(settings, run);
+                if gathers {
+                    analyzer.keep_trials();
+                }
+                Scanner::Whole(Box::new(analyzer))
+            }
             Some(continuous) => Scanner::Stepped(Box::new(Detector::new(settings, continuous, run))),
         };
         Stage {
@@ -158,6 +171,7 @@ impl<'a> Stage<'a> {
             lines: Lines::default(),
             snapshots: Vec::new(),
             findings: Findings::default(),
+            facts: gathers.then(|| Box::new(StageFacts::new())),
         }
     }
 
@@ -222,11 +236,16 @@ impl<'a> Stage<'a> {
         if !self.inspection.payload {
             return;
         }
+        if let Some(facts) = &mut self.facts {
+            facts.packet(frame.time_ns, datagram.protocol, frame.wire_len);
+        }
         let inspection = &self.inspection;
-        let Cell { partition: state, named, .. } = &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
-            let partition = Partition::new(&inspection.conversations, &inspection.fragments);
-            Box::new(Cell { partition, named: 0, most_bytes: [0; 2] })
-        });
+        let Cell { partition: state, named, part, .. } =
+            &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
+                let partition = Partition::new(&inspection.conversations, &inspection.fragments);
+                let part = self.facts.is_some().then(|| Part::boxed(self.keys));
+                Box::new(Cell { partition, named: 0, part, most_bytes: [0; 2] })
+            });
         let mut records = Records {
             key: Key::packet(number, partition),
             partition,
@@ -234,6 +253,7 @@ impl<'a> Stage<'a> {
             wanted: inspection.events,
             lines: &mut self.lines,
             findings: &mut self.findings,
+            facts: gather(&mut self.facts, part),
         };
         state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
     }
@@ -330,7 +350,7 @@ impl<'a> Stage<'a> {
         for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
             let Some(cell) = cell else { continue };
             cell.measure();
-            let Cell { partition: state, named, .. } = &mut **cell;
+            let Cell { partition: state, named, part, .. } = &mut **cell;
             let mut records = Records {
                 key: Key::mark(number, step, partition),
                 partition,
@@ -338,6 +358,7 @@ impl<'a> Stage<'a> {
                 wanted: self.inspection.events,
                 lines: &mut self.lines,
                 findings: &mut self.findings,
+                facts: gather(&mut self.facts, part),
             };
             act(state, &mut records);
         }
@@ -380,6 +401,14 @@ impl<'a> Stage<'a> {
         self.passed = Key::END;
         let mut result = self.scans.finish(max_time);
         (result.tcp, result.malformed) = (self.tcp, self.malformed);
+        if let Some(mut facts) = self.facts.take() {
+            for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
+                if let Some(part) = cell.as_mut().and_then(|cell| cell.part.take()) {
+                    facts.take(partition, part);
+                }
+            }
+            result.gathered = Some(Arc::from(facts));
+        }
         (result, self.findings())
     }
 
@@ -406,4 +435,10 @@ impl<'a> Stage<'a> {
         }
         findings
     }
+}
+
+/// Where the facts of a partition go, if they are gathered.
+#[inline]
+fn gather<'a>(facts: &'a mut Option<Box<StageFacts>>, part: &'a mut Option<Box<Part>>) -> Option<Gather<'a>> {
+    Some(Gather { stage: facts.as_deref_mut()?, part: part.as_deref_mut()? })
 }

@@ -1,5 +1,6 @@
 //! The state of a conversation that has brought payload.
 
+use crate::facts::Kept;
 use corelane_net::conversation::{Application, Conversation, Side};
 use corelane_net::protocol::tls::ClientHello;
 use corelane_net::protocol::{Carrier, CommunityId, Detail, Event, Identified, Protocol, Session, community_id};
@@ -18,6 +19,9 @@ pub(super) struct Talk {
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos, queries and SSH handshakes so far.
     pub(super) transactions: u64,
+    /// Whether facts for people are gathered, and what is kept for them.
+    gathers: bool,
+    pub(super) kept: Option<Box<Kept>>,
 }
 
 /// The name of a conversation in all its events.
@@ -56,10 +60,10 @@ fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
 }
 
 impl Talk {
-    pub(super) fn new(conversation: &Conversation, name: Option<Name>, detail: Detail) -> Self {
+    pub(super) fn new(conversation: &Conversation, name: Option<Name>, detail: Detail, gathers: bool) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let session = Session::with(carrier, detail);
-        Talk { session, name, identified: None, before: None, hello: None, transactions: 0 }
+        Talk { session, name, identified: None, before: None, hello: None, transactions: 0, gathers, kept: None }
     }
 }
 
@@ -69,6 +73,9 @@ impl Application for Talk {
     #[inline]
     fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], found: &mut Vec<Event>) {
         self.session.data(side, time_ns, bytes, found);
+        if self.gathers && self.session.protocol().is_none() && !bytes.is_empty() {
+            self.kept.get_or_insert_default().keep(bytes);
+        }
     }
 
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, found: &mut Vec<Event>) {
@@ -82,7 +89,8 @@ impl Application for Talk {
     #[inline]
     fn heap_bytes(&self) -> usize {
         let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
-        self.session.heap_bytes() + self.hello.as_ref().map_or(0, hello)
+        let kept = |kept: &Kept| size_of::<Kept>() + kept.heap_bytes();
+        self.session.heap_bytes() + self.hello.as_ref().map_or(0, hello) + self.kept.as_deref().map_or(0, kept)
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 mod broken;
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
+mod facts;
 mod limits;
 mod numbers;
 mod order;

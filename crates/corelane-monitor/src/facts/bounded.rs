@@ -1,0 +1,230 @@
+//! Tables and lists with a bound. What they give up is counted or marked.
+
+use crate::hash::HashKeys;
+use std::borrow::Borrow;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// What decides which entries of a full table stay.
+pub(crate) trait Weight {
+    fn weight(&self) -> u64;
+}
+
+/// A table. When it is full the lighter half goes. An entry that went may come back, without what it was before.
+#[derive(Debug)]
+pub(crate) struct Bounded<K, V> {
+    most: usize,
+    entries: HashMap<K, V, HashKeys>,
+    dropped: u64,
+}
+
+impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
+    pub(crate) fn new(most: usize, keys: HashKeys) -> Self {
+        Bounded { most, entries: HashMap::with_hasher(keys), dropped: 0 }
+    }
+
+    /// Changes the entry of a key.
+    #[inline]
+    pub(crate) fn update<Q: Hash + Eq + ?Sized>(
+        &mut self,
+        key: &Q,
+        own: impl FnOnce(&Q) -> K,
+        change: impl FnOnce(&mut V),
+    ) where
+        K: Borrow<Q>,
+    {
+        if let Some(value) = self.entries.get_mut(key) {
+            return change(value);
+        }
+        if self.entries.len() >= self.most {
+            self.halve();
+        }
+        change(self.entries.entry(own(key)).or_default());
+    }
+
+    #[cold]
+    fn halve(&mut self) {
+        let mut order: Vec<_> = self.entries.iter().map(|(key, value)| (Reverse(value.weight()), key)).collect();
+        let keep = self.most / 2;
+        // No two are equal, so the hash does not matter.
+        let (_, (least, key), _) = order.select_nth_unstable(keep);
+        let least = (*least, (*key).clone());
+        let before = self.entries.len();
+        self.entries.retain(|key, value| (Reverse(value.weight()), key) < (least.0, &least.1));
+        self.dropped += (before - self.entries.len()) as u64;
+    }
+
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The entries, in no order.
+    pub(crate) fn into_entries(self) -> impl Iterator<Item = (K, V)> {
+        self.entries.into_iter()
+    }
+}
+
+/// The first `N` different items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Few<T, const N: usize> {
+    items: Vec<T>,
+    more: bool,
+}
+
+impl<T, const N: usize> Default for Few<T, N> {
+    fn default() -> Self {
+        Few { items: Vec::new(), more: false }
+    }
+}
+
+impl<T, const N: usize> Few<T, N> {
+    /// The items, in the order in which they came.
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// Whether there were others.
+    pub fn has_more(&self) -> bool {
+        self.more
+    }
+
+    pub(crate) fn add<Q: PartialEq + ?Sized>(&mut self, item: &Q, own: impl FnOnce(&Q) -> T)
+    where
+        T: Borrow<Q>,
+    {
+        if self.items.iter().any(|known| known.borrow() == item) {
+            return;
+        }
+        match self.items.len() < N {
+            true => self.items.push(own(item)),
+            false => self.more = true,
+        }
+    }
+
+    /// Adds those of another list, of whatever length.
+    pub(crate) fn merge<const M: usize>(&mut self, other: Few<T, M>)
+    where
+        T: PartialEq,
+    {
+        self.more |= other.more;
+        for item in other.items {
+            if self.items.contains(&item) {
+                continue;
+            }
+            match self.items.len() < N {
+                true => self.items.push(item),
+                false => self.more = true,
+            }
+        }
+    }
+}
+
+/// The first `most` of all in an order without ties, in memory for about twice as many.
+#[derive(Debug)]
+pub(crate) struct First<T> {
+    most: usize,
+    items: Vec<T>,
+    /// Whether the first `most` items are the first of all before the others behind them.
+    is_cut: bool,
+    count: u64,
+}
+
+impl<T: Ord> First<T> {
+    pub(crate) fn new(most: usize) -> Self {
+        First { most, items: Vec::new(), is_cut: false, count: 0 }
+    }
+
+    /// Counts an item, and keeps it if it may be among the first. `is_ahead` says whether it comes before another one.
+    #[inline]
+    pub(crate) fn add(&mut self, is_ahead: impl FnOnce(&T) -> bool, item: impl FnOnce() -> T) {
+        self.count += 1;
+        if self.is_cut
+            && let Some(last) = self.items.get(self.most - 1)
+            && !is_ahead(last)
+        {
+            return;
+        }
+        self.items.push(item());
+        if self.items.len() >= 2 * self.most {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.items.sort_unstable();
+        self.items.truncate(self.most);
+        self.is_cut = self.items.len() == self.most;
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.items.extend(other.items);
+        self.cut();
+    }
+
+    /// The first ones in order, and how many others there were.
+    pub(crate) fn finish(mut self) -> (Vec<T>, u64) {
+        self.cut();
+        let more = self.count - self.items.len() as u64;
+        (self.items, more)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Weight for u64 {
+        fn weight(&self) -> u64 {
+            *self
+        }
+    }
+
+    #[test]
+    fn the_heavier_ones_stay_and_the_hash_does_not_matter() {
+        let fill = || {
+            let mut table = Bounded::<u32, u64>::new(100, HashKeys::random());
+            for i in 0..10_000_u32 {
+                table.update(&(i % 7), |&key| key, |value| *value += 50);
+                table.update(&(1000 + i * 7919 % 3001), |&key| key, |value| *value += 1);
+            }
+            let dropped = table.dropped();
+            let mut entries: Vec<_> = table.into_entries().collect();
+            entries.sort_unstable();
+            (entries, dropped)
+        };
+        let (entries, dropped) = fill();
+        assert!(entries.len() <= 100 && dropped > 1000, "{}", entries.len());
+        let heavy: Vec<_> = entries.iter().take_while(|(key, _)| *key < 7).collect();
+        assert_eq!(heavy.len(), 7);
+        assert_eq!(heavy.iter().map(|(_, value)| value).sum::<u64>(), 10_000 * 50);
+        assert_eq!(fill(), (entries, dropped));
+    }
+
+    #[test]
+    fn the_first_are_those_of_a_full_sort() {
+        let mut all: Vec<_> = (0..5000_u64).map(|i| (i * 7919 % 1000, i)).collect();
+        let mut parts = [First::new(40), First::new(40), First::new(40)];
+        for (part, item) in (0..).zip(&all) {
+            parts[part % 3].add(|last| item < last, || *item);
+        }
+        let [mut one, two, three] = parts;
+        one.merge(three);
+        one.merge(two);
+        all.sort_unstable();
+        assert_eq!(one.finish(), (all[..40].to_vec(), 4960));
+    }
+
+    #[test]
+    fn a_few_say_that_there_are_more() {
+        let mut few = Few::<u8, 2>::default();
+        [1, 1, 2, 1].iter().for_each(|item| few.add(item, |&item| item));
+        assert_eq!((few.items(), few.has_more()), (&[1, 2][..], false));
+        let mut large = Few::<u8, 3>::default();
+        large.add(&9, |&item| item);
+        few.add(&3, |&item| item);
+        large.merge(few);
+        assert_eq!((large.items(), large.has_more()), (&[9, 1, 2][..], true));
+    }
+}

@@ -1,0 +1,128 @@
+//! Facts for people: what a page about a capture shows beside the report.
+//!
+//! They are gathered only where [`Inspection::facts`](crate::Inspection::facts) asks for them. They depend on the
+//! packets and the settings alone, as the report does:
+//!
+//! 1. What is exact, or the first of an order without ties, is gathered by each stage and added up: the timeline, the
+//!    largest conversations, the evidence for protocols.
+//! 2. What has to be given up when there is too much is gathered by each partition, as its packets come in one order:
+//!    hosts, names, fingerprints, unknown payload (`part.rs`). At the end the partitions are joined by their numbers.
+//! 3. The story of a scan is told at the end, when it is known which groups of failures are scans. The tables of all
+//!    attempts are there until then, and are walked once more (`scanners.rs`). Attempts that were answered have left
+//!    them; each partition keeps a list of those (`analyzer/kept.rs`).
+//!
+//! # Memory
+//!
+//! At most 288 MiB for all partitions, whatever the traffic is: texts are cut, tables drop their lighter half
+//! when they are full, and what was dropped is counted.
+
+mod bins;
+pub(crate) mod bounded;
+mod part;
+mod scanners;
+mod stage;
+
+pub use bins::Bins;
+pub use bounded::Few;
+pub(crate) use part::Part;
+pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Ports, Span, Unknown};
+pub use scanners::{Attempts, Opened, Row, Scanner, Story, Told};
+pub(crate) use scanners::{COLUMNS, tell};
+pub use stage::{Bin, Evidence, SERIES, Talked, series_of};
+pub(crate) use stage::{Gather, Kept, StageFacts};
+
+use std::net::IpAddr;
+
+/// The most bytes that the facts of a run take.
+pub(crate) const MOST: u64 = 288 << 20;
+
+/// Conversations that are listed.
+const CONVERSATIONS: usize = 400;
+/// Hosts that are listed.
+const HOSTS: usize = 400;
+/// Names of each kind that are listed, and fingerprints: those seen most often, and those seen least often.
+const NAMES: (usize, usize) = (200, 100);
+/// Ports with unknown payload that are listed.
+const UNKNOWN: usize = 60;
+
+/// Facts for people. Lists are bounded; a `more_` says how many there were beside those listed, at most.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Facts {
+    /// Packets with an IP header, and conversations by the time at which they began.
+    pub timeline: Bins<Bin, 240>,
+    /// The conversations with most bytes, in that order.
+    pub conversations: Vec<Talked>,
+    /// How many others there were.
+    pub more_conversations: u64,
+    /// The hosts of conversations with most bytes, in that order.
+    pub hosts: Vec<(IpAddr, Host)>,
+    /// How many others there were.
+    pub more_hosts: u64,
+    /// Names by kind: HTTP, TLS or QUIC, DNS. Those asked for most often come first.
+    pub names: [Vec<(HostName, Name)>; 3],
+    /// How many others there were.
+    pub more_names: [u64; 3],
+    /// JA4 fingerprints of clients. Those seen most often come first.
+    pub fingerprints: Vec<(Box<str>, Fingerprint)>,
+    /// How many others there were.
+    pub more_fingerprints: u64,
+    /// Why conversations were identified.
+    pub evidence: Vec<Evidence>,
+    /// Payload of no known protocol by the responder's port. Those with most bytes come first.
+    pub unknown: Vec<(Port, Unknown)>,
+    /// How many others there were.
+    pub more_unknown: u64,
+    /// The tables that were full, so that their counts are lower bounds.
+    pub cut: Vec<&'static str>,
+    /// The sources of scans. Those with most ports and hosts come first.
+    pub scanners: Vec<Scanner>,
+    /// How many others there were.
+    pub more_scanners: u64,
+    /// The stories of scans. The largest scans come first.
+    pub stories: Vec<Story>,
+    /// How many others there were.
+    pub more_stories: u64,
+    /// Whether attempts that were answered may be missing from the stories, as too many were.
+    pub may_lack_answers: bool,
+}
+
+impl Facts {
+    /// Joins what all stages have gathered.
+    pub(crate) fn of(stages: Vec<StageFacts>) -> Self {
+        let mut stages = stages.into_iter();
+        let Some(mut all) = stages.next() else { return Facts::default() };
+        stages.for_each(|stage| all.merge(stage));
+        let StageFacts { mut timeline, conversations, evidence, mut parts } = all;
+        timeline.settle();
+        let (conversations, more_conversations) = conversations.finish();
+        let mut facts = Facts { timeline, conversations, more_conversations, ..Facts::default() };
+        facts.evidence = evidence.into_values().collect();
+        facts.evidence.sort_by(|a, b| (b.count, a.protocol, a.text).cmp(&(a.count, b.protocol, b.text)));
+        parts.sort_by_key(|&(partition, _)| partition);
+        part::join(parts.into_iter().map(|(_, part)| *part), &mut facts);
+        facts
+    }
+}
+
+/// The beginning of a text that has at most so many bytes; `…` says that it goes on.
+fn cut(text: &str, most: usize) -> Box<str> {
+    if text.len() <= most {
+        return text.into();
+    }
+    let end = (0..=most - '…'.len_utf8()).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    format!("{}…", &text[..end]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_letters() {
+        assert_eq!(&*cut("abc", 3), "abc");
+        assert_eq!(&*cut("abcdefg", 6), "abc…");
+        assert_eq!(&*cut("äöüäöü", 8), "äö…");
+        assert!(cut(&"€".repeat(1000), 100).len() <= 100);
+    }
+}

@@ -1,0 +1,447 @@
+//! What one partition gathers, in bounded tables, and how the partitions are joined.
+
+use super::bounded::{Bounded, Few, Weight};
+use super::{Facts, HOSTS, NAMES, UNKNOWN, cut};
+use crate::hash::HashKeys;
+use corelane_net::conversation::{Conversation, Side};
+use corelane_net::decode::mapped;
+use corelane_net::protocol::Protocol;
+use corelane_net::protocol::dns::Message;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The most entries of tables; a little less than a power of two, by which tables grow.
+const HOST_ENTRIES: usize = 896;
+const NAME_ENTRIES: usize = 448;
+const OTHER_ENTRIES: usize = 224;
+/// The most hosts of conversations that wait to be added up.
+const WAITING: usize = 64;
+/// The most bytes of a name.
+pub(super) const NAME: usize = 128;
+/// The most bytes of a name that a host keeps.
+const HOST_NAME: usize = 64;
+
+/// A kind of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameKind {
+    /// The hosts of HTTP requests.
+    Http,
+    /// The servers that ClientHellos name, over TCP or in QUIC.
+    Tls,
+    /// The names of DNS queries and responses.
+    Dns,
+}
+
+/// A name, in lower case. One that is too long ends in `…`.
+pub type HostName = Box<str>;
+
+/// A port of TCP or UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Port {
+    /// Whether it is one of TCP.
+    pub is_tcp: bool,
+    /// The number.
+    pub number: u16,
+}
+
+/// The first six ports of a host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    numbers: [u16; Ports::MOST],
+    /// Bits of those that are of TCP.
+    tcp: u8,
+    /// How many there are; one more than fit says that there were others.
+    count: u8,
+}
+
+impl Ports {
+    const MOST: usize = 6;
+
+    /// The ports, in the order in which they came.
+    pub fn items(&self) -> impl Iterator<Item = Port> {
+        let port = |place: usize| Port { is_tcp: self.tcp >> place & 1 == 1, number: self.numbers[place] };
+        (0..usize::from(self.count).min(Self::MOST)).map(port)
+    }
+
+    /// Whether there were others.
+    pub fn has_more(&self) -> bool {
+        usize::from(self.count) > Self::MOST
+    }
+
+    fn add(&mut self, port: Port) {
+        if self.items().any(|known| known == port) {
+            return;
+        }
+        let place = usize::from(self.count);
+        if place < Self::MOST {
+            self.numbers[place] = port.number;
+            self.tcp |= u8::from(port.is_tcp) << place;
+        }
+        self.count = self.count.saturating_add(1).min(Self::MOST as u8 + 1);
+    }
+
+    fn merge(&mut self, other: Self) {
+        other.items().for_each(|port| self.add(port));
+        if other.has_more() {
+            self.count = Self::MOST as u8 + 1;
+        }
+    }
+}
+
+/// The least and the largest time of something, in nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(pub u64, pub u64);
+
+impl Default for Span {
+    fn default() -> Self {
+        Span(u64::MAX, 0)
+    }
+}
+
+impl Span {
+    pub(super) fn add(&mut self, other: Span) {
+        *self = Span(self.0.min(other.0), self.1.max(other.1));
+    }
+}
+
+/// The traffic of a host in conversations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Bytes on the wire that it sent.
+    pub sent: u64,
+    /// Bytes on the wire that it received.
+    pub received: u64,
+    /// Its conversations.
+    pub conversations: u32,
+    /// Those of them that it answered.
+    pub served: u32,
+    /// Their least and largest time.
+    pub span: Span,
+    /// The protocols that were identified, as a set of bits by their [places](super::series_of).
+    pub protocols: u32,
+    /// Ports at which it answered.
+    pub ports: Ports,
+    /// Names by which it was asked, in HTTP and in hellos.
+    pub names: Option<Box<Few<HostName, 3>>>,
+}
+
+/// How often a name was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Name {
+    /// How often: requests, hellos or queries.
+    pub count: u64,
+    /// Answers in DNS responses.
+    pub answers: u64,
+    /// DNS responses that say that there is no such name.
+    pub unknown: u64,
+    /// The hosts that asked.
+    pub clients: Few<IpAddr, 8>,
+    /// The hosts that were asked.
+    pub servers: Few<IpAddr, 4>,
+    /// The least and largest time.
+    pub span: Span,
+}
+
+/// How often a fingerprint was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// How many hellos had it.
+    pub count: u64,
+    /// The hosts that sent them.
+    pub clients: Few<IpAddr, 8>,
+    /// Servers that they named.
+    pub names: Few<HostName, 2>,
+    /// The least and largest time.
+    pub span: Span,
+}
+
+/// Conversations with payload of no known protocol.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// How many.
+    pub conversations: u64,
+    /// Their bytes on the wire.
+    pub bytes: u64,
+    /// The ends of one, client first.
+    pub example: Option<(IpAddr, IpAddr)>,
+    /// The first bytes of its payload.
+    pub first: Box<[u8]>,
+    /// The least and largest time.
+    pub span: Span,
+}
+
+impl Name {
+    /// Whether it was asked for once only.
+    pub fn is_rare(&self) -> bool {
+        self.count <= 1
+    }
+}
+
+impl Weight for Host {
+    fn weight(&self) -> u64 {
+        self.sent + self.received
+    }
+}
+
+impl Weight for Name {
+    fn weight(&self) -> u64 {
+        self.count
+    }
+}
+
+impl Weight for Fingerprint {
+    fn weight(&self) -> u64 {
+        self.count
+    }
+}
+
+impl Weight for Unknown {
+    fn weight(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// What a partition has gathered.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// By address, IPv4 mapped into IPv6.
+    hosts: Bounded<u128, Host>,
+    /// What is to be added to hosts: where many are added in a row the table's memory comes while others are at work.
+    waiting: Vec<(u128, Host)>,
+    names: [Bounded<HostName, Name>; 3],
+    fingerprints: Bounded<HostName, Fingerprint>,
+    unknown: Bounded<Port, Unknown>,
+}
+
+impl Part {
+    pub(super) fn new(keys: HashKeys) -> Self {
+        Part {
+            hosts: Bounded::new(HOST_ENTRIES, keys),
+            waiting: Vec::with_capacity(WAITING + 1),
+            names: std::array::from_fn(|_| Bounded::new(NAME_ENTRIES, keys)),
+            fingerprints: Bounded::new(OTHER_ENTRIES, keys),
+            unknown: Bounded::new(OTHER_ENTRIES, keys),
+        }
+    }
+
+    /// Counts a conversation that is over, at both its hosts. `series` is the place of its protocol.
+    pub(super) fn conversation(
+        &mut self,
+        conversation: &Conversation,
+        client: Side,
+        series: Option<usize>,
+        name: Option<&str>,
+    ) {
+        let span = Span(conversation.first_ns(), conversation.last_ns());
+        for side in [client, client.other()] {
+            let end = conversation.end(side);
+            let (sent, received) = (conversation.bytes(side), conversation.bytes(side.other()));
+            let serves = side != client && conversation.packets(side) > 0;
+            let mut host =
+                Host { sent, received, conversations: 1, served: u32::from(serves), span, ..Host::default() };
+            host.protocols = series.map_or(0, |series| 1 << series);
+            if serves {
+                host.ports.add(Port { is_tcp: conversation.is_tcp(), number: end.port() });
+            }
+            if side != client
+                && let Some(name) = name
+            {
+                host.names.get_or_insert_default().add(name, |name| cut(name, HOST_NAME));
+            }
+            self.waiting.push((bits(end.ip()), host));
+        }
+        if self.waiting.len() >= WAITING {
+            self.settle();
+        }
+    }
+
+    /// Adds up what waits.
+    fn settle(&mut self) {
+        for (bits, host) in self.waiting.drain(..) {
+            self.hosts.update(&bits, |&bits| bits, |sum| sum.merge(host));
+        }
+    }
+
+    /// Counts a name that a client asked for at a server.
+    pub(super) fn name(&mut self, kind: NameKind, name: &str, [client, server]: [IpAddr; 2], time_ns: u64) {
+        self.names[kind as usize].update(
+            name,
+            |name| name.into(),
+            |entry| {
+                entry.count += 1;
+                entry.clients.add(&client, |&host| host);
+                entry.servers.add(&server, |&host| host);
+                entry.span.add(Span(time_ns, time_ns));
+            },
+        );
+    }
+
+    /// Counts what a DNS response says of a name.
+    pub(super) fn response(&mut self, name: &str, message: &Message, [client, server]: [IpAddr; 2]) {
+        const NO_SUCH_NAME: u8 = 3;
+        self.names[NameKind::Dns as usize].update(
+            name,
+            |name| name.into(),
+            |entry| {
+                entry.answers += message.answers.len() as u64;
+                entry.unknown += u64::from(message.rcode() == NO_SUCH_NAME);
+                entry.clients.add(&client, |&host| host);
+                entry.servers.add(&server, |&host| host);
+                entry.span.add(Span(message.time_ns, message.time_ns));
+            },
+        );
+    }
+
+    pub(super) fn fingerprint(&mut self, ja4: &str, name: Option<&str>, client: IpAddr, time_ns: u64) {
+        self.fingerprints.update(
+            ja4,
+            |ja4| ja4.into(),
+            |entry| {
+                entry.count += 1;
+                entry.clients.add(&client, |&host| host);
+                if let Some(name) = name {
+                    entry.names.add(name, |name| cut(name, HOST_NAME));
+                }
+                entry.span.add(Span(time_ns, time_ns));
+            },
+        );
+    }
+
+    /// Counts a conversation with payload of no known protocol.
+    pub(super) fn unknown(&mut self, conversation: &Conversation, first: &[u8]) {
+        let ends = Side::BOTH.map(|side| conversation.end(side));
+        let bytes = Side::BOTH.iter().map(|&side| conversation.bytes(side)).sum::<u64>();
+        let port = Port { is_tcp: conversation.is_tcp(), number: ends[1].port() };
+        self.unknown.update(
+            &port,
+            |&port| port,
+            |entry| {
+                entry.conversations += 1;
+                entry.bytes += bytes;
+                entry.span.add(Span(conversation.first_ns(), conversation.last_ns()));
+                if entry.first.is_empty() {
+                    (entry.example, entry.first) = (Some((ends[0].ip(), ends[1].ip())), first.into());
+                }
+            },
+        );
+    }
+}
+
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => mapped(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// Joins partitions in this order.
+pub(super) fn join(parts: impl Iterator<Item = Part>, facts: &mut Facts) {
+    let mut hosts = HashMap::<u128, Host, _>::with_hasher(HashKeys::random());
+    let mut names: [BTreeMap<HostName, Name>; 3] = Default::default();
+    let mut fingerprints = BTreeMap::<HostName, Fingerprint>::new();
+    let mut unknown = BTreeMap::<Port, Unknown>::new();
+    let mut dropped = [0; 6];
+    for mut part in parts {
+        part.settle();
+        let Part { hosts: of_hosts, names: of_names, fingerprints: of_fingerprints, unknown: of_unknown, .. } = part;
+        let tables = [of_fingerprints.dropped(), of_unknown.dropped(), of_hosts.dropped()];
+        let counts = tables.into_iter().chain(of_names.iter().map(Bounded::dropped));
+        dropped.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        of_hosts.into_entries().for_each(|(host, own)| hosts.entry(host).or_default().merge(own));
+        for (names, own) in names.iter_mut().zip(of_names) {
+            own.into_entries().for_each(|(name, own)| names.entry(name).or_default().merge(own));
+        }
+        of_fingerprints.into_entries().for_each(|(ja4, own)| fingerprints.entry(ja4).or_default().merge(own));
+        of_unknown.into_entries().for_each(|(port, own)| unknown.entry(port).or_default().merge(own));
+    }
+    let names_of =
+        ["fingerprints", "ports with unknown payload", "hosts", "names in HTTP", "names in TLS", "names in DNS"];
+    facts.cut = names_of.into_iter().zip(dropped).filter(|&(_, count)| count > 0).map(|(name, _)| name).collect();
+    let [no_fingerprints, no_unknown, no_hosts, no_names @ ..] = dropped;
+    // There are many, of which few are listed.
+    let (hosts, more_hosts) = heaviest(hosts, (HOSTS, 0), no_hosts);
+    let address = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical();
+    facts.hosts = hosts.into_iter().map(|(bits, host)| (address(bits), host)).collect();
+    facts.more_hosts = more_hosts;
+    for (kind, names) in names.into_iter().enumerate() {
+        (facts.names[kind], facts.more_names[kind]) = heaviest(names, NAMES, no_names[kind]);
+    }
+    (facts.fingerprints, facts.more_fingerprints) = heaviest(fingerprints, NAMES, no_fingerprints);
+    (facts.unknown, facts.more_unknown) = heaviest(unknown, (UNKNOWN, 0), no_unknown);
+}
+
+/// The heaviest and the lightest entries, heavy ones first, and how many others there were.
+fn heaviest<K: Ord, V: Weight>(
+    entries: impl IntoIterator<Item = (K, V)>,
+    (heavy, light): (usize, usize),
+    dropped: u64,
+) -> (Vec<(K, V)>, u64) {
+    let mut entries: Vec<_> = entries.into_iter().collect();
+    let order = |a: &(K, V), b: &(K, V)| (Reverse(a.1.weight()), &a.0).cmp(&(Reverse(b.1.weight()), &b.0));
+    let more = entries.len().saturating_sub(heavy + light);
+    if more > 0 && light == 0 {
+        entries.select_nth_unstable_by(heavy, order);
+        entries.truncate(heavy);
+    }
+    entries.sort_unstable_by(order);
+    if entries.len() > heavy + light {
+        entries.drain(heavy..heavy + more);
+    }
+    (entries, more as u64 + dropped)
+}
+
+impl Host {
+    fn merge(&mut self, other: Host) {
+        self.sent += other.sent;
+        self.received += other.received;
+        self.conversations = self.conversations.saturating_add(other.conversations);
+        self.served = self.served.saturating_add(other.served);
+        self.span.add(other.span);
+        self.protocols |= other.protocols;
+        self.ports.merge(other.ports);
+        if let Some(names) = other.names {
+            self.names.get_or_insert_default().merge(*names);
+        }
+    }
+
+    /// The protocols that it spoke.
+    pub fn protocols(&self) -> impl Iterator<Item = Protocol> {
+        super::stage::PROTOCOLS
+            .into_iter()
+            .enumerate()
+            .filter(|(place, _)| self.protocols >> place & 1 == 1)
+            .map(|(_, it)| it)
+    }
+}
+
+impl Name {
+    fn merge(&mut self, other: Name) {
+        self.count += other.count;
+        self.answers += other.answers;
+        self.unknown += other.unknown;
+        self.clients.merge(other.clients);
+        self.servers.merge(other.servers);
+        self.span.add(other.span);
+    }
+}
+
+impl Fingerprint {
+    fn merge(&mut self, other: Fingerprint) {
+        self.count += other.count;
+        self.clients.merge(other.clients);
+        self.names.merge(other.names);
+        self.span.add(other.span);
+    }
+}
+
+impl Unknown {
+    fn merge(&mut self, other: Unknown) {
+        self.conversations += other.conversations;
+        self.bytes += other.bytes;
+        self.span.add(other.span);
+        if self.first.is_empty() {
+            (self.example, self.first) = (other.example, other.first);
+        }
+    }
+}

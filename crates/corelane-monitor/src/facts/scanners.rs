@@ -1,0 +1,210 @@
+//! The stories of scans and of those that scan, told once it is known which scans there are.
+//!
+//! All attempts and probes are walked once. The walk has no order, as tables are hashed, so all that is kept is a sum,
+//! a set, or the least of a set.
+
+use super::Facts;
+use super::bins::Bins;
+use super::part::Span;
+use crate::analyzer::kept::{Outcome, Trial, Trials};
+use crate::probe::Probe;
+use crate::report::{Alert, Report};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+/// Scanners that are kept.
+const SCANNERS: usize = 24;
+/// Stories that are kept.
+const STORIES: usize = 300;
+/// Targets of a scanner that are kept.
+const ROWS: usize = 2048;
+/// Answers of a scan that are kept.
+const OPEN: usize = 64;
+/// The parts that ports are put in.
+pub(crate) const COLUMNS: u32 = 128;
+
+/// The part of a port: 64 of the ports below 1024, and 64 of the others.
+pub(crate) fn column(port: u16) -> u32 {
+    if port < 1024 { u32::from(port) / 16 } else { 64 + (u32::from(port) - 1024) / 1008 }
+}
+
+/// Attempts that failed and that were answered, over time.
+pub type Attempts = Bins<[u32; 2], 120>;
+
+/// A port that answered a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Opened {
+    /// The host.
+    pub host: IpAddr,
+    /// The port.
+    pub port: u16,
+    /// The kind of the scan's probes; `None` is a SYN.
+    pub probe: Option<Probe>,
+}
+
+/// What is told of the attempts of a scan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The attempts that failed: distinct ports of distinct hosts.
+    pub failed: u64,
+    /// Those of them that an RST ended.
+    pub rejected: u64,
+    /// The least and the largest time, in nanoseconds since the epoch: of failures, and of attempts that were answered.
+    pub span: Span,
+    /// The same over time.
+    pub attempts: Attempts,
+    /// What answered: the least hosts and ports, in that order.
+    pub open: BTreeSet<Opened>,
+    /// The attempts that were answered.
+    pub answered: u64,
+}
+
+impl Told {
+    fn add(&mut self, trial: &Trial) {
+        let Trial { destination: host, port, probe, time_ns, outcome, .. } = *trial;
+        self.span.add(Span(time_ns, time_ns));
+        let bin = self.attempts.at(time_ns);
+        if outcome != Outcome::Answered {
+            bin[0] += 1;
+            self.failed += 1;
+            self.rejected += u64::from(outcome == Outcome::Rejected);
+            return;
+        }
+        bin[1] += 1;
+        self.answered += 1;
+        self.open.insert(Opened { host, port, probe });
+        if self.open.len() > OPEN {
+            self.open.pop_last();
+        }
+    }
+}
+
+/// The story of a scan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Story {
+    /// The scan.
+    pub scan: Alert,
+    /// The kind of its probes; `None` is a SYN.
+    pub probe: Option<Probe>,
+    /// What became of its attempts.
+    pub told: Told,
+}
+
+/// A host that a scanner tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// The parts of the ports at which attempts failed, as bits.
+    pub failed: u128,
+    /// The same of attempts that were answered.
+    pub open: u128,
+}
+
+/// A source of scans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scanner {
+    /// The source.
+    pub source: IpAddr,
+    /// Its vertical and its horizontal scans.
+    pub scans: [u64; 2],
+    /// The kinds of their probes; `None` is a SYN.
+    pub probes: BTreeSet<Option<Probe>>,
+    /// All that it tried; what answered is that of its scans.
+    pub told: Told,
+    /// The hosts that it tried, the least first.
+    pub rows: BTreeMap<IpAddr, Row>,
+    /// Whether there were more.
+    pub more_rows: bool,
+    /// The distinct ports that it tried.
+    pub ports: u64,
+}
+
+impl Scanner {
+    fn new(source: IpAddr) -> Self {
+        Scanner {
+            source,
+            scans: [0; 2],
+            probes: BTreeSet::new(),
+            told: Told::default(),
+            rows: BTreeMap::new(),
+            more_rows: false,
+            ports: 0,
+        }
+    }
+
+    fn row(&mut self, trial: &Trial, in_scan: bool) {
+        let row = self.rows.entry(trial.destination).or_default();
+        let bit = 1 << column(trial.port);
+        if trial.outcome != Outcome::Answered {
+            row.failed |= bit;
+        } else if in_scan {
+            row.open |= bit;
+        }
+        if self.rows.len() > ROWS {
+            self.rows.pop_last();
+            self.more_rows = true;
+        }
+    }
+}
+
+/// What a scan is found by: its source and probe, and its host or port.
+type Vertical = (IpAddr, IpAddr, Option<Probe>);
+type Horizontal = (IpAddr, u16, Option<Probe>);
+
+/// Tells the stories of the scans in the report.
+pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
+    let by_syn = report.alerts.iter().map(|scan| (scan, None));
+    let by_probe = report.probe_scans.iter().map(|found| (&found.scan, Some(found.probe)));
+    let mut scans: Vec<_> = by_syn.chain(by_probe).collect();
+    scans.sort_by_key(|(scan, probe)| (Reverse(scan.count()), scan.order(), *probe));
+    let (mut vertical, mut horizontal) = (HashMap::<Vertical, usize>::new(), HashMap::<Horizontal, usize>::new());
+    let mut scanners = BTreeMap::<IpAddr, (u64, Scanner)>::new();
+    for (number, &(scan, probe)) in scans.iter().enumerate() {
+        let source = scan.source();
+        match *scan {
+            Alert::Vertical { destination, .. } => drop(vertical.insert((source, destination, probe), number)),
+            Alert::Horizontal { port, .. } => drop(horizontal.insert((source, port, probe), number)),
+        }
+        let (weight, scanner) = scanners.entry(source).or_insert_with(|| (0, Scanner::new(source)));
+        *weight += scan.count();
+        scanner.scans[usize::from(matches!(scan, Alert::Horizontal { .. }))] += 1;
+        scanner.probes.insert(probe);
+    }
+    let mut scanners: Vec<_> = scanners.into_values().collect();
+    scanners.sort_by_key(|(weight, scanner)| (Reverse(*weight), scanner.source));
+    facts.more_scanners = scanners.len().saturating_sub(SCANNERS) as u64;
+    facts.more_stories = scans.len().saturating_sub(STORIES) as u64;
+    scanners.truncate(SCANNERS);
+    facts.scanners = scanners.into_iter().map(|(_, scanner)| scanner).collect();
+    let story = |&(scan, probe): &(&Alert, _)| Story { scan: scan.clone(), probe, told: Told::default() };
+    facts.stories = scans.iter().take(STORIES).map(story).collect();
+    let numbers: HashMap<_, _> =
+        facts.scanners.iter().enumerate().map(|(number, scanner)| (scanner.source, number)).collect();
+    let mut ports = vec![[0_u64; 1024]; facts.scanners.len()];
+    for trials in trials {
+        trials.each(|trial| {
+            let Trial { source, destination, port, probe, outcome, .. } = *trial;
+            let of_scan = [vertical.get(&(source, destination, probe)), horizontal.get(&(source, port, probe))];
+            for &number in of_scan.into_iter().flatten() {
+                if let Some(story) = facts.stories.get_mut(number) {
+                    story.told.add(trial);
+                }
+            }
+            let Some(&number) = numbers.get(&source) else { return };
+            let in_scan = of_scan.iter().any(Option::is_some);
+            let scanner = &mut facts.scanners[number];
+            if outcome != Outcome::Answered || in_scan {
+                scanner.told.add(trial);
+                ports[number][usize::from(port) / 64] |= 1 << (port % 64);
+            }
+            scanner.row(trial, in_scan);
+        });
+        facts.may_lack_answers |= trials.are_cut();
+    }
+    for (scanner, ports) in facts.scanners.iter_mut().zip(ports) {
+        scanner.ports = ports.iter().map(|ports| u64::from(ports.count_ones())).sum();
+        scanner.told.attempts.settle();
+        scanner.rows.retain(|_, row| row.failed | row.open != 0);
+    }
+    facts.stories.iter_mut().for_each(|story| story.told.attempts.settle());
+}

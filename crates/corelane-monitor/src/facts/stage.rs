@@ -1,0 +1,318 @@
+//! What a stage gathers of all its partitions, and the way there of packets, events and conversations.
+
+use super::bins::{Bins, Sum};
+use super::bounded::First;
+use super::part::{NAME, NameKind, Part};
+use super::{CONVERSATIONS, HostName, cut};
+use crate::hash::HashKeys;
+use corelane_net::conversation::{Conversation, Side, State};
+use corelane_net::decode::{TCP, UDP};
+use corelane_net::protocol::{Event, Protocol};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// Every protocol, in the order of their places in sets and series.
+pub(super) const PROTOCOLS: [Protocol; 18] = [
+    Protocol::Http1,
+    Protocol::Http2,
+    Protocol::Tls,
+    Protocol::Dns,
+    Protocol::Ssh,
+    Protocol::Smtp,
+    Protocol::Ftp,
+    Protocol::Pop3,
+    Protocol::Imap,
+    Protocol::Smb,
+    Protocol::Quic,
+    Protocol::BitTorrent,
+    Protocol::Ntp,
+    Protocol::Dhcp,
+    Protocol::NetbiosNames,
+    Protocol::Telnet,
+    Protocol::Stun,
+    Protocol::Wireguard,
+];
+
+/// The names of the series of conversations in a [`Bin`]: the protocols, payload of none of them, no payload.
+pub const SERIES: [&str; PROTOCOLS.len() + 2] = {
+    let mut names = ["unknown"; PROTOCOLS.len() + 2];
+    let mut place = 0;
+    while place < PROTOCOLS.len() {
+        names[place] = PROTOCOLS[place].name();
+        place += 1;
+    }
+    names[PROTOCOLS.len() + 1] = "no payload";
+    names
+};
+
+/// The place of a protocol among the [series](SERIES).
+pub fn series_of(protocol: Protocol) -> usize {
+    // Their order is that of the type, and a test says so.
+    protocol as usize
+}
+
+/// What happened in a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// Packets of TCP, UDP and other protocols.
+    pub packets: [u64; 3],
+    /// Their bytes on the wire.
+    pub bytes: [u64; 3],
+    /// Conversations that began, by their [series](SERIES).
+    pub conversations: [u32; SERIES.len()],
+}
+
+impl Sum for Bin {
+    fn add(&mut self, other: &Self) {
+        let add = |sum: &mut [u64], counts: &[u64]| sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        add(&mut self.packets, &other.packets);
+        add(&mut self.bytes, &other.bytes);
+        self.conversations.add(&other.conversations);
+    }
+}
+
+/// A conversation with much traffic. The order is by bytes, the larger first, then by time and ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Talked {
+    /// The client's end and the server's.
+    pub ends: [SocketAddr; 2],
+    /// Bytes on the wire that each has sent.
+    pub bytes: [u64; 2],
+    /// Packets that each has sent.
+    pub packets: [u64; 2],
+    /// The least and the largest time, in nanoseconds since the epoch.
+    pub times: (u64, u64),
+    /// Whether it is a TCP connection.
+    pub is_tcp: bool,
+    /// Its place among the [series](SERIES).
+    pub series: usize,
+    /// The state that it ended in.
+    pub state: State,
+    /// The name that the client asked for, if one was seen.
+    pub name: Option<HostName>,
+}
+
+impl Talked {
+    fn order(&self) -> impl Ord + use<> {
+        let rank = (Reverse(self.bytes[0] + self.bytes[1]), Reverse(self.packets[0] + self.packets[1]));
+        (rank, self.times, self.ends, self.is_tcp, self.bytes)
+    }
+}
+
+impl Ord for Talked {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for Talked {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// How often conversations were identified by this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// The protocol.
+    pub protocol: Protocol,
+    /// The evidence for it.
+    pub text: &'static str,
+    /// The conversations.
+    pub count: u64,
+}
+
+/// What a stage has gathered.
+#[derive(Debug)]
+pub(crate) struct StageFacts {
+    pub(super) timeline: Bins<Bin, 240>,
+    pub(super) conversations: First<Talked>,
+    pub(super) evidence: BTreeMap<(Protocol, &'static str), Evidence>,
+    pub(super) parts: Vec<(u8, Box<Part>)>,
+}
+
+impl StageFacts {
+    pub(crate) fn new() -> Self {
+        StageFacts {
+            timeline: Bins::default(),
+            conversations: First::new(CONVERSATIONS),
+            evidence: BTreeMap::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Counts a packet with an IP header.
+    #[inline(always)]
+    pub(crate) fn packet(&mut self, time_ns: u64, protocol: u8, wire_len: u32) {
+        let place = match protocol {
+            TCP => 0,
+            UDP => 1,
+            _ => 2,
+        };
+        let bin = self.timeline.at(time_ns);
+        bin.packets[place] += 1;
+        bin.bytes[place] += u64::from(wire_len);
+    }
+
+    /// Takes what a partition has gathered.
+    pub(crate) fn take(&mut self, partition: u8, part: Box<Part>) {
+        self.parts.push((partition, part));
+    }
+
+    pub(super) fn merge(&mut self, other: StageFacts) {
+        self.timeline.merge(&other.timeline);
+        self.conversations.merge(other.conversations);
+        for (key, evidence) in other.evidence {
+            self.evidence.entry(key).or_insert(Evidence { count: 0, ..evidence }).count += evidence.count;
+        }
+        self.parts.extend(other.parts);
+    }
+}
+
+/// What is kept of a conversation until it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// The name that the client asked for first.
+    name: Option<HostName>,
+    /// The first bytes of payload, while no protocol is known.
+    first: Vec<u8>,
+}
+
+/// Bytes of unknown payload that are kept.
+const FIRST: usize = 32;
+
+impl Kept {
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.first.capacity() + self.name.as_ref().map_or(0, |name| name.len())
+    }
+
+    /// Keeps the first bytes.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+        if self.first.is_empty() {
+            self.first = bytes[..bytes.len().min(FIRST)].to_vec();
+        }
+    }
+}
+
+/// Where the facts of one partition go.
+#[derive(Debug)]
+pub(crate) struct Gather<'a> {
+    pub(crate) stage: &'a mut StageFacts,
+    pub(crate) part: &'a mut Part,
+}
+
+impl Part {
+    pub(crate) fn boxed(keys: HashKeys) -> Box<Self> {
+        Box::new(Part::new(keys))
+    }
+}
+
+impl Gather<'_> {
+    /// Takes an event of a conversation.
+    pub(crate) fn event(&mut self, conversation: &Conversation, event: &Event, kept: &mut Option<Box<Kept>>) {
+        let ends = |client: Side| [client, client.other()].map(|side| conversation.end(side).ip());
+        let mut asked = |kind, name: &str, client, time_ns| {
+            let name = &*lower(name);
+            self.part.name(kind, name, ends(client), time_ns);
+            let own = &mut kept.get_or_insert_default().name;
+            if own.is_none() {
+                *own = Some(name.into());
+            }
+        };
+        match event {
+            Event::Identified(found) => {
+                let evidence = Evidence { protocol: found.protocol, text: found.evidence, count: 0 };
+                self.stage.evidence.entry((found.protocol, found.evidence)).or_insert(evidence).count += 1;
+                if let Some(kept) = kept {
+                    kept.first = Vec::new();
+                }
+            }
+            Event::Http(exchange) => {
+                if let Some(request) = &exchange.request
+                    && let Some(host) = request.host.as_deref()
+                {
+                    let (name, _) = crate::eve::http::host_and_port(host);
+                    asked(NameKind::Http, name.unwrap_or(host), exchange.client, request.time_ns);
+                }
+            }
+            Event::ClientHello(hello) => {
+                let name = hello.server_name.as_deref();
+                if let Some(name) = name {
+                    asked(NameKind::Tls, name, hello.client, hello.time_ns);
+                }
+                if let Some(ja4) = hello.ja4.as_deref() {
+                    let name = name.map(lower);
+                    self.part.fingerprint(ja4, name.as_deref(), ends(hello.client)[0], hello.time_ns);
+                }
+            }
+            Event::Dns(message) if message.is_response() => {
+                if let Some(question) = message.questions.first() {
+                    self.part.response(&lower(&question.name), message, ends(message.side.other()));
+                }
+            }
+            Event::Dns(message) => {
+                for question in &message.questions {
+                    asked(NameKind::Dns, &question.name, message.side, message.time_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a conversation that is over.
+    pub(crate) fn over(
+        &mut self,
+        conversation: &Conversation,
+        protocol: Option<Protocol>,
+        payload: bool,
+        client: Side,
+        kept: Option<Box<Kept>>,
+    ) {
+        let Kept { name, first } = kept.map_or_else(Kept::default, |kept| *kept);
+        let series = protocol.map_or(PROTOCOLS.len() + usize::from(!payload), series_of);
+        self.stage.timeline.aside(conversation.first_ns()).conversations[series] += 1;
+        // The server of a DNS query is not the host of that name.
+        let own = name.as_deref().filter(|_| protocol != Some(Protocol::Dns));
+        self.part.conversation(conversation, client, protocol.map(series_of), own);
+        if protocol.is_none() && payload {
+            self.part.unknown(conversation, &first);
+        }
+        let sides = [client, client.other()];
+        let bytes = sides.map(|side| conversation.bytes(side));
+        let sum = bytes[0] + bytes[1];
+        self.stage.conversations.add(
+            |last| sum >= last.bytes[0] + last.bytes[1],
+            || Talked {
+                ends: sides.map(|side| conversation.end(side)),
+                bytes,
+                packets: sides.map(|side| conversation.packets(side)),
+                times: (conversation.first_ns(), conversation.last_ns()),
+                is_tcp: conversation.is_tcp(),
+                series,
+                state: conversation.state(),
+                name,
+            },
+        );
+    }
+}
+
+/// A name as it is counted: in lower case, and not too long.
+fn lower(name: &str) -> HostName {
+    let mut name = cut(name, NAME);
+    name.make_ascii_lowercase();
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_its_place() {
+        for (place, protocol) in PROTOCOLS.into_iter().enumerate() {
+            assert_eq!((series_of(protocol), SERIES[place]), (place, protocol.name()));
+        }
+        assert_eq!(SERIES[PROTOCOLS.len()..], ["unknown", "no payload"]);
+    }
+}

@@ -1,0 +1,255 @@
+//! The beginning of a page: the answer in a few sentences, and what was captured.
+
+use super::format::ports;
+use super::html::{Html, html};
+use super::scans::sentence;
+use super::{PARTS, Sight};
+use crate::facts::{HostName, Name, NameKind, Opened, Told};
+use crate::report::Timestamp;
+use crate::summary::{bytes, duration, grouped, plural};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// Scanners that the first sentences name.
+const SCANNERS: usize = 4;
+/// Names that a sentence has.
+const NAMES: usize = 4;
+
+impl Sight<'_> {
+    /// What the page calls the captures.
+    pub(super) fn name(&self) -> String {
+        match &self.origin.files[..] {
+            _ if self.origin.is_demo => "demo".to_owned(),
+            [] => "capture".to_owned(),
+            [file] if file == "-" => "standard input".to_owned(),
+            [file] => base(file).to_owned(),
+            [file, others @ ..] => format!("{} and {}", base(file), plural(others.len() as u64, "other file")),
+        }
+    }
+}
+
+/// The name of a file, without its folder.
+fn base(path: &str) -> &str {
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
+}
+
+pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
+    html!(page, "<h1>" {sight.name()} "</h1><p class=\"soft\">");
+    match sight.report.times {
+        Some((first, last)) => html!(page, {Timestamp::of(first).human()} " to " {Timestamp::of(last).human()} " UTC, "
+            {duration(last - first)} "; " {plural(sight.report.packets, "packet")} ", " {bytes(sight.report.bytes)}),
+        None => html!(page, "No packets."),
+    }
+    html!(page, "</p><div class=\"lead\">");
+    scanned(page, sight);
+    said(page, sight);
+    page.raw("</div>");
+    bar(page);
+    captured(page, sight);
+}
+
+/// Says who scanned whom and what was open.
+fn scanned(page: &mut Html, sight: &Sight<'_>) {
+    let facts = sight.facts;
+    let scanners = facts.scanners.len() as u64 + facts.more_scanners;
+    let scans = facts.stories.len() as u64 + facts.more_stories;
+    if scanners == 0 {
+        page.raw("<p class=\"good\">No scans found.</p>");
+        return;
+    }
+    let open: BTreeMap<IpAddr, Vec<u16>> = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.told.open));
+    html!(page, "<p><span class=\"bad\">" {plural(scanners, "host")} " scanned</span> (" {plural(scans, "scan")} "); ");
+    match open.len() as u64 {
+        0 => html!(page, "nothing was seen open."),
+        hosts => html!(page, "<span class=\"bad\">open ports</span> were found on " {plural(hosts, "host")} "."),
+    }
+    html!(page, "</p><ul>");
+    for scanner in facts.scanners.iter().take(SCANNERS) {
+        page.raw("<li>");
+        address(page, scanner.source);
+        sentence(page, sight, scanner);
+        page.raw("</li>");
+    }
+    if let more @ 1.. = scanners.saturating_sub(SCANNERS as u64) {
+        html!(page, "<li>and " {plural(more, "other scanner")} ", see <a href=\"#scans\">Scans</a></li>");
+    }
+    page.raw("</ul>");
+}
+
+/// The ports of each host.
+pub(super) fn by_host<'a>(open: impl Iterator<Item = &'a Opened>) -> BTreeMap<IpAddr, Vec<u16>> {
+    let mut hosts = BTreeMap::<IpAddr, Vec<u16>>::new();
+    open.for_each(|open| hosts.entry(open.host).or_default().push(open.port));
+    hosts.values_mut().for_each(|ports| {
+        ports.sort_unstable();
+        ports.dedup();
+    });
+    hosts
+}
+
+/// Says which names were asked for.
+fn said(page: &mut Html, sight: &Sight<'_>) {
+    let kinds = [("HTTP", NameKind::Http), ("TLS", NameKind::Tls), ("DNS", NameKind::Dns)];
+    let sentences: Vec<_> = kinds
+        .into_iter()
+        .filter_map(|(protocol, kind)| {
+            let names = &sight.facts.names[kind as usize];
+            let count = names.len() as u64 + sight.facts.more_names[kind as usize];
+            (count > 0).then_some((protocol, names, count))
+        })
+        .collect();
+    if sentences.is_empty() {
+        return;
+    }
+    page.raw("<ul>");
+    for (protocol, names, count) in sentences {
+        html!(page, "<li>" {protocol} ": " {clients(names)} " asked for " {plural(count, "name")} ", most often ");
+        for (number, (name, entry)) in names.iter().take(NAMES).enumerate() {
+            html!(page, {if number > 0 { ", " } else { "" }} "<b>" {name} "</b>&nbsp;(" {grouped(entry.count)} ")");
+        }
+        page.raw("</li>");
+    }
+    page.raw("</ul>");
+}
+
+/// The hosts that asked for any of these names.
+fn clients(names: &[(HostName, Name)]) -> String {
+    let mut hosts: Vec<_> = names.iter().flat_map(|(_, name)| name.clients.items()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let more = names.iter().any(|(_, name)| name.clients.has_more());
+    match &hosts[..] {
+        [host] if !more => host.to_string(),
+        [one, other] if !more => format!("{one} and {other}"),
+        hosts => format!("{}{}", plural(hosts.len() as u64, "host"), if more { " or more" } else { "" }),
+    }
+}
+
+/// The bar of links, with the filter.
+fn bar(page: &mut Html) {
+    page.raw("<div class=\"bar\"><nav aria-label=\"Parts\">");
+    for (id, name) in PARTS {
+        html!(page, "<a href=\"#" {id} "\">" {name} "</a>");
+    }
+    page.raw(
+        "</nav><form class=\"script\" role=\"search\"><label for=\"q\">Filter</label>\
+         <input id=\"q\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\" \
+         placeholder=\"ip:10.0.0.0/8 port:443 sni:example proto:tls word\">\
+         <button type=\"reset\">Clear</button>\
+         <span id=\"count\" class=\"soft\" aria-live=\"polite\"></span></form></div>",
+    );
+}
+
+fn captured(page: &mut Html, sight: &Sight<'_>) {
+    let (report, findings, commands) = (sight.report, sight.findings, &sight.commands);
+    page.raw("<h2 id=\"capture\">Capture</h2><dl>");
+    let all = commands.packets("");
+    let seconds = report.times.map_or(0.0, |(first, last)| (last - first) as f64 / 1e9);
+    fact(page, "Packets", &grouped(report.packets), Some(&all));
+    fact(page, "Bytes on the wire", &bytes(report.bytes), Some(&all));
+    if let Some((first, last)) = report.times {
+        fact(page, "Time span", &duration(last - first), None);
+    }
+    if seconds > 0.0 {
+        let rate = |count: u64| count as f64 / seconds;
+        fact(page, "Packets a second", &grouped(rate(report.packets) as u64), None);
+        fact(page, "Bytes a second", &bytes(rate(report.bytes) as u64), None);
+    }
+    let conversations = sight.facts.conversations.len() as u64 + sight.facts.more_conversations;
+    fact(page, "Conversations", &grouped(conversations), Some(&commands.events("flow", "")));
+    fact(page, "Failed attempts", &failed(sight), Some(&commands.packets("tcp[tcpflags] & (tcp-syn|tcp-rst) != 0")));
+    let counts = &findings.conversations;
+    let missing = |count: u64, bytes_of: u64| format!("{} ({})", grouped(count), bytes(bytes_of));
+    let refused = report.refused.flow_packets + report.refused.attempts + report.refused.source_packets;
+    let tunnels = report.tunnels.unwrap_or_default();
+    for (name, count, text) in [
+        ("Gaps in streams", counts.gaps, missing(counts.gaps, counts.gap_bytes)),
+        ("Began before the capture", counts.midstream, String::new()),
+        ("Malformed packets", report.malformed, String::new()),
+        ("Packets without IP", report.undecoded, String::new()),
+        ("Tunnelled packets", tunnels.opened, String::new()),
+        ("Tunnels not opened", tunnels.too_deep + tunnels.fragmented, String::new()),
+        ("Given up for memory", counts.evicted + findings.fragments.evicted, String::new()),
+        ("Refused by the memory limit", refused, String::new()),
+    ] {
+        if count > 0 {
+            let text = if text.is_empty() { grouped(count) } else { text };
+            fact(page, name, &text, Some(&commands.events("stats", "")));
+        }
+    }
+    page.raw("</dl>");
+    match &sight.origin.files[..] {
+        [] => {}
+        [file] => html!(page, "<p class=\"soft\">File: " {file} "</p>"),
+        files => html!(page, "<p class=\"soft\">Files, as one capture: " {files.join(", ")} "</p>"),
+    }
+    if !sight.facts.cut.is_empty() {
+        html!(page, "<p class=\"soft\">There was more than the tables hold of " {sight.facts.cut.join(", ")}
+            ": their counts are lower bounds, and some of those seen least are missing.</p>");
+    }
+    match sight.clock.date() {
+        Some(date) if report.times.is_some() => html!(page, "<p class=\"soft\">All times are UTC, " {date} "."),
+        _ => html!(page, "<p class=\"soft\">All times are UTC."),
+    }
+    page.raw(
+        " A number that is underlined has the command that shows what it counts: <span class=\"script\">a click copies \
+         it; </span>point at it to read it.</p>",
+    );
+}
+
+fn failed(sight: &Sight<'_>) -> String {
+    let report = sight.report;
+    let (failed, rejected) = (grouped(report.failed_attempts), grouped(report.rejected));
+    if report.failed_attempts > 0 { format!("{failed} ({rejected} rejected)") } else { failed }
+}
+
+fn fact(page: &mut Html, name: &'static str, value: &str, command: Option<&str>) {
+    html!(page, "<div><dt>" {name} "</dt><dd>");
+    match command {
+        Some(command) => key(page, value, command),
+        None => html!(page, { value }),
+    }
+    page.raw("</dd></div>");
+}
+
+/// A number with the command that shows what it counts.
+pub(super) fn key(page: &mut Html, number: &str, command: &str) {
+    html!(page, "<button class=\"k\" title=\"" {command} "\">" {number} "</button>");
+}
+
+/// What a scan found open, host by host, at most so many ports in all.
+pub(super) fn open(page: &mut Html, told: &Told, most: usize) {
+    let hosts = by_host(told.open.iter());
+    let found: BTreeSet<_> = told.open.iter().map(|open| open.port).collect();
+    if let Some(port) = found.first().filter(|_| found.len() == 1 && hosts.len() > 1) {
+        html!(page, "port <b>" {port} "</b> of ");
+        // Addresses are longer than ports.
+        for (number, host) in hosts.keys().take(most / 2).enumerate() {
+            html!(page, { if number > 0 { ", " } else { "" } });
+            address(page, *host);
+        }
+        if let more @ 1.. = told.answered.saturating_sub(hosts.len().min(most / 2) as u64) {
+            html!(page, " and " {grouped(more)} " more");
+        }
+        return;
+    }
+    let mut left = most;
+    for (number, (host, open)) in hosts.iter().enumerate() {
+        let shown = &open[..open.len().min(left)];
+        if shown.is_empty() {
+            break;
+        }
+        left -= shown.len();
+        html!(page, { if number > 0 { "; " } else { "" } });
+        address(page, *host);
+        html!(page, " port" {if open.len() == 1 { " " } else { "s " }} "<b>" {ports(shown.iter().copied())} "</b>");
+    }
+    if let more @ 1.. = told.answered.saturating_sub((most - left) as u64) {
+        html!(page, " and " {grouped(more)} " more");
+    }
+}
+
+/// An address, which filters the page by itself.
+pub(super) fn address(page: &mut Html, address: IpAddr) {
+    html!(page, "<a href=\"#ip:" {address} "\">" {address} "</a>");
+}

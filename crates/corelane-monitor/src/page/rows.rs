@@ -1,0 +1,293 @@
+//! The tables of hosts, conversations, names, fingerprints, protocols and unknown payload.
+
+use super::Sight;
+use super::head::{address, key};
+use super::html::{Html, html};
+use super::tables::{Column, begin, end, hosts, number, row};
+use crate::facts::{Few, Host, HostName, Name, NameKind, Port, SERIES, Span, Talked};
+use crate::summary::{bytes, grouped};
+use corelane_net::conversation::State;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::net::{IpAddr, SocketAddr};
+
+/// Clients of a name that are written out.
+const CLIENTS: usize = 3;
+
+pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
+    write_hosts(page, sight);
+    write_conversations(page, sight);
+    page.raw("<h2 id=\"names\">Names</h2>");
+    write_names(page, sight, NameKind::Http, "Hosts of HTTP requests");
+    write_names(page, sight, NameKind::Tls, "Servers named in TLS and QUIC");
+    write_names(page, sight, NameKind::Dns, "Names asked for in DNS");
+    write_fingerprints(page, sight);
+    write_protocols(page, sight);
+    write_unknown(page, sight);
+}
+
+fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
+    const COLUMNS: [Column; 9] = [
+        ("Host", ""),
+        ("Bytes", "r"),
+        ("Sent", "r"),
+        ("Received", "r"),
+        ("Conversations", "r"),
+        ("Served", "r"),
+        ("Ports served", ""),
+        ("Protocols", ""),
+        ("Names", ""),
+    ];
+    let facts = sight.facts;
+    page.raw("<h2 id=\"hosts\">Hosts</h2>");
+    let scanners: BTreeSet<_> = facts.scanners.iter().map(|scanner| scanner.source).collect();
+    begin(page, &COLUMNS, "Hosts with conversations, by bytes", facts.more_hosts);
+    for (ip, host) in &facts.hosts {
+        row(page, sight, host.span);
+        page.raw("<td class=\"w\">");
+        address(page, *ip);
+        if scanners.contains(ip) {
+            page.raw(" <mark>scanner</mark>");
+        }
+        let Host { sent, received, conversations, served, ports, .. } = host;
+        html!(page, "</td><td class=\"r\" data-v=\"" {sent + received} "\">");
+        key(page, &bytes(sent + received), &sight.commands.packets(&format!("host {ip}")));
+        page.raw("</td>");
+        number(page, *sent, &bytes(*sent));
+        number(page, *received, &bytes(*received));
+        number(page, u64::from(*conversations), &grouped(u64::from(*conversations)));
+        number(page, u64::from(*served), &grouped(u64::from(*served)));
+        page.raw("<td>");
+        let mut known: Vec<_> = ports.items().collect();
+        known.sort_unstable_by_key(|port| (port.number, port.is_tcp));
+        for (place, port) in known.iter().enumerate() {
+            html!(page, {if place > 0 { ", " } else { "" }} "<i>" {port.number} "</i>");
+            html!(page, { if port.is_tcp { "" } else { "/udp" } });
+        }
+        html!(page, {if ports.has_more() { ", …" } else { "" }} "</td><td class=\"o\">");
+        let protocols: Vec<_> = host.protocols().map(corelane_net::protocol::Protocol::name).collect();
+        html!(page, {protocols.join(", ")} "</td><td class=\"n\">");
+        if let Some(names) = &host.names {
+            html!(page, {names.items().join(", ")} {if names.has_more() { ", …" } else { "" }});
+        }
+        page.raw("</td></tr>");
+    }
+    end(page);
+}
+
+/// The text of a protocol's place among the series.
+fn protocol(series: usize) -> &'static str {
+    SERIES.get(series).copied().unwrap_or("unknown")
+}
+
+fn write_conversations(page: &mut Html, sight: &Sight<'_>) {
+    const COLUMNS: [Column; 9] = [
+        ("Client", ""),
+        ("Server", ""),
+        ("Protocol", ""),
+        ("Bytes", "r"),
+        ("Sent", "r"),
+        ("Received", "r"),
+        ("Packets", "r"),
+        ("From", ""),
+        ("Name", ""),
+    ];
+    let facts = sight.facts;
+    page.raw("<h2 id=\"conversations\">Conversations</h2>");
+    begin(page, &COLUMNS, "Conversations by bytes", facts.more_conversations);
+    for conversation in &facts.conversations {
+        let Talked { ends: [client, server], bytes: [sent, received], packets, times, is_tcp, series, state, name } =
+            conversation;
+        row(page, sight, Span(times.0, times.1));
+        socket(page, *client);
+        socket(page, *server);
+        let transport = if *is_tcp { "tcp" } else { "udp" };
+        html!(page, "<td class=\"w o\">" {protocol(*series)} ", " {transport});
+        html!(page, {if *state == State::New { ", one-sided" } else { "" }}
+            "</td><td class=\"r\" data-v=\"" {sent + received} "\">");
+        let filter = format!(
+            "{transport} and host {} and host {} and port {} and port {}",
+            client.ip(),
+            server.ip(),
+            client.port(),
+            server.port()
+        );
+        key(page, &bytes(sent + received), &sight.commands.packets(&filter));
+        page.raw("</td>");
+        number(page, *sent, &bytes(*sent));
+        number(page, *received, &bytes(*received));
+        let packets = packets[0] + packets[1];
+        number(page, packets, &grouped(packets));
+        html!(page, "<td class=\"w\">" {sight.clock.time(times.0)} "</td><td class=\"n\">"
+            {name.as_deref().unwrap_or("")}
+            "</td></tr>");
+    }
+    end(page);
+}
+
+fn socket(page: &mut Html, end: SocketAddr) {
+    page.raw("<td class=\"w\">");
+    address(page, end.ip());
+    html!(page, "<i>:" {end.port()} "</i></td>");
+}
+
+/// Writes addresses, the first ones if there are many.
+fn addresses<const N: usize>(page: &mut Html, list: &Few<IpAddr, N>) {
+    let mut all = list.items().to_vec();
+    all.sort_unstable();
+    for (place, ip) in all.iter().take(CLIENTS).enumerate() {
+        html!(page, { if place > 0 { ", " } else { "" } });
+        address(page, *ip);
+    }
+    if all.len() > CLIENTS || list.has_more() {
+        html!(page, ", … (" {hosts(all.len(), list.has_more())} ")");
+    }
+}
+
+fn write_names(page: &mut Html, sight: &Sight<'_>, kind: NameKind, caption: &'static str) {
+    const COLUMNS: [Column; 5] = [("Name", ""), ("Asked", "r"), ("By", ""), ("At", ""), ("First", "")];
+    const DNS: [Column; 7] =
+        [("Name", ""), ("Asked", "r"), ("Answers", "r"), ("No such name", "r"), ("By", ""), ("At", ""), ("First", "")];
+    let names = &sight.facts.names[kind as usize];
+    if names.is_empty() {
+        html!(page, "<p class=\"soft\">" {caption} ": none.</p>");
+        return;
+    }
+    let columns = if kind == NameKind::Dns { &DNS[..] } else { &COLUMNS };
+    begin(page, columns, caption, sight.facts.more_names[kind as usize]);
+    for (name, entry) in names {
+        write_name(page, sight, kind, name, entry);
+    }
+    end(page);
+}
+
+fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostName, entry: &Name) {
+    let (types, places, protocol) = match kind {
+        NameKind::Http => ("http", ".http.hostname", "http"),
+        NameKind::Tls => ("tls,quic", ".tls.sni, .quic.sni", "tls"),
+        NameKind::Dns => ("dns", ".dns.queries[]?.rrname", "dns"),
+    };
+    row(page, sight, entry.span);
+    html!(page, "<td class=\"n\">" {name});
+    if entry.is_rare() {
+        page.raw("<mark>rare</mark>");
+    }
+    html!(page, "<span class=\"o\" hidden>" {protocol} "</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
+    key(page, &grouped(entry.count), &sight.commands.events_of_name(types, places, name));
+    page.raw("</td>");
+    if kind == NameKind::Dns {
+        number(page, entry.answers, &grouped(entry.answers));
+        number(page, entry.unknown, &grouped(entry.unknown));
+    }
+    page.raw("<td>");
+    addresses(page, &entry.clients);
+    page.raw("</td><td>");
+    addresses(page, &entry.servers);
+    html!(page, "</td><td class=\"w\">" {sight.clock.time(entry.span.0)} "</td></tr>");
+}
+
+fn write_fingerprints(page: &mut Html, sight: &Sight<'_>) {
+    const COLUMNS: [Column; 5] = [("JA4", ""), ("Hellos", "r"), ("By", ""), ("Named", ""), ("First", "")];
+    let facts = sight.facts;
+    if facts.fingerprints.is_empty() {
+        page.raw("<p class=\"soft\">Fingerprints of TLS clients (JA4): none.</p>");
+        return;
+    }
+    begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", facts.more_fingerprints);
+    for (ja4, entry) in &facts.fingerprints {
+        row(page, sight, entry.span);
+        html!(page, "<td class=\"mono\">" {ja4});
+        if entry.count <= 1 {
+            page.raw("<mark>rare</mark>");
+        }
+        html!(page, "<span class=\"o\" hidden>tls</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
+        key(page, &grouped(entry.count), &sight.commands.events_of_name("tls,quic", ".tls.ja4, .quic.ja4", ja4));
+        page.raw("</td><td>");
+        addresses(page, &entry.clients);
+        html!(page, "</td><td class=\"n\">" {entry.names.items().join(", ")}
+            {if entry.names.has_more() { ", …" } else { "" }} "</td><td class=\"w\">" {sight.clock.time(entry.span.0)}
+            "</td></tr>");
+    }
+    end(page);
+}
+
+fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
+    const COLUMNS: [Column; 5] =
+        [("Protocol", ""), ("Conversations", "r"), ("Packets", "r"), ("Bytes", "r"), ("Evidence", "")];
+    page.raw("<h2 id=\"protocols\">Protocols by evidence</h2>");
+    let findings = sight.findings;
+    let evidence = |protocol| {
+        let mut text = String::new();
+        for evidence in sight.facts.evidence.iter().filter(|evidence| evidence.protocol == protocol) {
+            let comma = if text.is_empty() { "" } else { ", " };
+            // A String takes everything.
+            let _ = write!(text, "{comma}{} ({})", evidence.text, grouped(evidence.count));
+        }
+        text
+    };
+    begin(page, &COLUMNS, "Protocols, by content and never by port", 0);
+    let rest =
+        [("unknown", &findings.untold, "payload of no known protocol"), ("none", &findings.silent, "no payload")];
+    let known = findings
+        .protocols
+        .iter()
+        .map(|(&(protocol, is_tcp), volume)| (protocol.name(), is_tcp, *volume, evidence(protocol), protocol.name()));
+    let rest = rest.into_iter().flat_map(|(name, volumes, what)| {
+        let app = if name == "unknown" { "failed" } else { "" };
+        [true, false].map(|is_tcp| (name, is_tcp, volumes[usize::from(is_tcp)], what.to_owned(), app))
+    });
+    let mut all: Vec<_> = known.chain(rest).filter(|(_, _, volume, ..)| volume.flows > 0).collect();
+    all.sort_by_key(|(name, is_tcp, volume, ..)| (std::cmp::Reverse(volume.bytes), *name, *is_tcp));
+    for (name, is_tcp, volume, text, app) in all {
+        let transport = if is_tcp { "TCP" } else { "UDP" };
+        html!(page, "<tr><td class=\"w\">" {name} " over " {transport} "</td><td class=\"r\" data-v=\""
+            {volume.flows} "\">");
+        let condition = match app {
+            "" => format!(".app_proto == null and .proto == \"{transport}\""),
+            app => format!(".app_proto == \"{app}\" and .proto == \"{transport}\""),
+        };
+        key(page, &grouped(volume.flows), &sight.commands.events("flow", &condition));
+        page.raw("</td>");
+        number(page, volume.packets, &grouped(volume.packets));
+        number(page, volume.bytes, &bytes(volume.bytes));
+        html!(page, "<td>" {text} "</td></tr>");
+    }
+    end(page);
+}
+
+fn write_unknown(page: &mut Html, sight: &Sight<'_>) {
+    const COLUMNS: [Column; 5] =
+        [("Port", ""), ("Conversations", "r"), ("Bytes", "r"), ("For example", ""), ("First bytes", "")];
+    page.raw("<h2 id=\"unknown\">Unknown payload</h2>");
+    let facts = sight.facts;
+    if facts.unknown.is_empty() {
+        page.raw("<p>None: all payload is of a known protocol.</p>");
+        return;
+    }
+    begin(page, &COLUMNS, "Payload of no known protocol, by the responder's port", facts.more_unknown);
+    for (Port { is_tcp, number: port }, entry) in &facts.unknown {
+        row(page, sight, entry.span);
+        let transport = if *is_tcp { "tcp" } else { "udp" };
+        html!(page, "<td class=\"w\" data-v=\"" {port} "\"><i>" {port} "</i>/" {transport}
+            "<span class=\"o\" hidden>unknown " {transport} "</span></td>");
+        number(page, entry.conversations, &grouped(entry.conversations));
+        html!(page, "<td class=\"r\" data-v=\"" {entry.bytes} "\">");
+        key(page, &bytes(entry.bytes), &sight.commands.packets(&format!("{transport} port {port}")));
+        page.raw("</td><td class=\"w\">");
+        if let Some((client, server)) = entry.example {
+            address(page, client);
+            page.raw(" to ");
+            address(page, server);
+        }
+        page.raw("</td><td class=\"mono\">");
+        let shown: String =
+            entry.first.iter().map(|&byte| if (0x20..0x7f).contains(&byte) { char::from(byte) } else { '.' }).collect();
+        let mut hex = String::new();
+        for byte in &entry.first {
+            // A String takes everything.
+            let _ = write!(hex, "{byte:02x}");
+        }
+        html!(page, {hex} " " {shown} "</td></tr>");
+    }
+    end(page);
+}

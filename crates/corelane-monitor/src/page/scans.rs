@@ -1,0 +1,239 @@
+//! Scanners, their scans, and pictures of what they tried.
+
+use super::Sight;
+use super::format::{by, ports, rate};
+use super::head::{address, key, open};
+use super::html::{Html, html};
+use super::picture::{Series, bars, cells};
+use super::tables::{Column, begin, end, row};
+use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story};
+use crate::report::Alert;
+use crate::summary::{grouped, plural};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// Scanners with a card.
+const CARDS: usize = 12;
+/// Scanners with a picture of their targets.
+const MATRICES: usize = 6;
+/// Rows of such a picture.
+const ROWS: usize = 40;
+/// Open ports that a sentence names, and a row.
+const OPEN: [usize; 2] = [12, 6];
+
+/// Says what a scanner did.
+pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
+    let told = &scanner.told;
+    let probes: Vec<_> = scanner.probes.iter().map(|probe| by(*probe)).collect();
+    page.raw(" scanned ");
+    let stories = || sight.facts.stories.iter().filter(|story| story.scan.source() == scanner.source);
+    let most = |of: &dyn Fn(&Alert) -> bool| {
+        stories().filter(|story| of(&story.scan)).map(|story| story.scan.count() + story.told.answered).max()
+    };
+    let hosts: BTreeSet<_> = stories().filter_map(|story| vertical(&story.scan)).collect();
+    let by_host = most(&|scan| vertical(scan).is_some());
+    match (hosts.first(), by_host) {
+        (Some(host), Some(most)) if hosts.len() == 1 => {
+            html!(page, {plural(most, "port")} " of ");
+            address(page, *host);
+        }
+        (_, Some(most)) => html!(page, "up to " {plural(most, "port")} " of " {plural(hosts.len() as u64, "host")}),
+        (_, None) => {}
+    }
+    let across: BTreeSet<_> = stories().filter_map(|story| horizontal(&story.scan)).collect();
+    if let Some(most) = most(&|scan| horizontal(scan).is_some()) {
+        let (s, up_to) = if across.len() == 1 { ("", "") } else { ("s", "up to ") };
+        html!(page, {if by_host.is_some() { ", and " } else { "" }} "port" {s} " " {list(across.iter())} " of " {up_to}
+            {plural(most, "host")});
+    }
+    if hosts.is_empty() && across.is_empty() {
+        html!(page, {plural(scanner.ports, "port")} " of " {plural(scanner.rows.len() as u64, "host")});
+    }
+    let Span(first, last) = told.span;
+    html!(page, " (" {probes.join(", ")} ") from " {sight.clock.time(first)} " to " {sight.clock.time(last)} "; ");
+    if told.open.is_empty() {
+        html!(page, "nothing was seen open.");
+        return;
+    }
+    html!(page, "<span class=\"bad\">open</span>: ");
+    open(page, told, OPEN[0]);
+    page.raw(".");
+}
+
+fn vertical(scan: &Alert) -> Option<IpAddr> {
+    match *scan {
+        Alert::Vertical { destination, .. } => Some(destination),
+        Alert::Horizontal { .. } => None,
+    }
+}
+
+fn horizontal(scan: &Alert) -> Option<u16> {
+    match *scan {
+        Alert::Horizontal { port, .. } => Some(port),
+        Alert::Vertical { .. } => None,
+    }
+}
+
+/// A list of ports that is not too long.
+fn list<'a>(all: impl Iterator<Item = &'a u16> + Clone) -> String {
+    let shown = ports(all.clone().take(OPEN[0]).copied());
+    if all.count() > OPEN[0] { format!("{shown}, …") } else { shown }
+}
+
+pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
+    let facts = sight.facts;
+    page.raw("<h2 id=\"scans\">Scans</h2>");
+    if facts.stories.is_empty() {
+        page.raw("<p>None found: no source failed at many ports of one host, or at one port of many hosts.</p>");
+        return;
+    }
+    page.raw("<div class=\"cards\">");
+    for scanner in facts.scanners.iter().take(CARDS) {
+        card(page, sight, scanner);
+    }
+    page.raw("</div>");
+    let cards = facts.scanners.len().min(CARDS) as u64;
+    if let more @ 1.. = facts.scanners.len() as u64 + facts.more_scanners - cards {
+        html!(page, "<p class=\"soft\">And " {plural(more, "other scanner")} ".</p>");
+    }
+    if facts.may_lack_answers {
+        page.raw("<p class=\"soft\">So many attempts were answered that what was open may be incomplete.</p>");
+    }
+    table(page, sight);
+}
+
+fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
+    let told = &scanner.told;
+    html!(page, "<section class=\"card\"><h3>");
+    address(page, scanner.source);
+    html!(page, "</h3><p>It");
+    sentence(page, sight, scanner);
+    let [vertical, horizontal] = scanner.scans;
+    html!(page, "</p><p class=\"soft\">" {plural(vertical, "vertical scan")} ", "
+        {plural(horizontal, "horizontal scan")}
+        "; up to " {peak(&told.attempts)} "; ");
+    let command = sight.commands.packets(&format!("host {}", scanner.source));
+    key(page, &plural(told.failed, "failed attempt"), &command);
+    html!(page, ", of them " {grouped(told.rejected)} " rejected</p>");
+    attempts(page, &format!("Attempts of {} over time", scanner.source), &told.attempts);
+    scale(page, sight, told.span);
+    page.raw("</section>");
+}
+
+/// The most attempts in a while.
+fn peak(attempts: &Attempts) -> String {
+    let most = attempts.bins().iter().map(|bin| u64::from(bin[0]) + u64::from(bin[1])).max();
+    rate(most.unwrap_or(0), attempts.width_ns())
+}
+
+fn attempts(page: &mut Html, label: &str, attempts: &Attempts) {
+    let series = |place: usize| attempts.bins().iter().map(|bin| u64::from(bin[place])).collect();
+    bars(page, label, &[Series { class: "open", values: series(1) }, Series { class: "failed", values: series(0) }]);
+}
+
+fn scale(page: &mut Html, sight: &Sight<'_>, Span(first, last): Span) {
+    html!(page, "<div class=\"scale\"><span>" {sight.clock.time(first)} "</span><span>"
+        {sight.clock.time(last)} "</span></div>");
+}
+
+fn table(page: &mut Html, sight: &Sight<'_>) {
+    const COLUMNS: [Column; 8] = [
+        ("Scanner", ""),
+        ("Scan", ""),
+        ("Target", ""),
+        ("Failed", "r"),
+        ("Up to", ""),
+        ("From", ""),
+        ("Attempts", ""),
+        ("Open", ""),
+    ];
+    let facts = sight.facts;
+    let mut stories: Vec<_> = facts.stories.iter().collect();
+    stories.sort_by_key(|story| (story.scan.order(), story.probe));
+    begin(page, &COLUMNS, "Scans in order of time", facts.more_stories);
+    for story in stories {
+        let Story { scan, probe, told } = story;
+        row(page, sight, told.span);
+        page.raw("<td>");
+        address(page, scan.source());
+        html!(page, "</td><td class=\"w\">" {scan.kind()} " " {by(*probe)} "</td><td class=\"w\">");
+        let protocol = if probe.is_some_and(|probe| probe == crate::probe::Probe::Udp) { "udp" } else { "tcp" };
+        let filter = match *scan {
+            Alert::Vertical { source, destination, .. } => {
+                address(page, destination);
+                format!("{protocol} and host {source} and host {destination}")
+            }
+            Alert::Horizontal { source, port, .. } => {
+                html!(page, "port <i>" {port} "</i>");
+                format!("host {source} and {protocol} port {port}")
+            }
+        };
+        let unit = if matches!(scan, Alert::Vertical { .. }) { "port" } else { "host" };
+        html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
+        key(page, &plural(scan.count(), unit), &sight.commands.packets(&filter));
+        html!(page, "</td><td class=\"w\">" {peak(&told.attempts)}
+            "</td><td class=\"w\">" {sight.clock.time(told.span.0)} "</td><td>");
+        attempts(page, "Attempts over time", &told.attempts);
+        page.raw("</td><td>");
+        open(page, told, OPEN[1]);
+        page.raw("</td></tr>");
+    }
+    end(page);
+}
+
+/// Writes for each scanner what it tried: hosts by ports.
+pub(super) fn write_matrices(page: &mut Html, sight: &Sight<'_>) {
+    page.raw("<h2 id=\"matrix\">Scanners by target and port</h2>");
+    if sight.facts.scanners.is_empty() {
+        page.raw("<p>No scanners.</p>");
+        return;
+    }
+    page.raw(
+        "<p class=\"soft\">A row is a host, from left to right its ports; one half for ports below 1024, the other for \
+         those above. A line across is a vertical scan, a line down a horizontal one. \
+         <span class=\"key failed\">failed</span> <span class=\"key open\">open</span></p>",
+    );
+    for scanner in sight.facts.scanners.iter().take(MATRICES) {
+        let rows = rows(scanner);
+        html!(page, "<figure><figcaption>" {scanner.source} " tried "
+            {plural(scanner.rows.len() as u64, "host")} {if scanner.more_rows { " or more" } else { "" }}
+            "</figcaption><div class=\"matrix\"><ol aria-hidden=\"true\">");
+        for (name, _) in &rows {
+            html!(page, "<li>" {name} "</li>");
+        }
+        page.raw("</ol>");
+        let bits: Vec<_> = rows.iter().map(|(_, row)| [row.failed, row.open]).collect();
+        cells(page, &format!("Hosts and ports that {} tried", scanner.source), COLUMNS, &bits);
+        page.raw(
+            "<div class=\"scale\"><span>port 0</span><span>512</span><span>1024</span><span>33k</span>\
+             <span>65535</span></div></div></figure>",
+        );
+    }
+}
+
+/// The rows of a picture: a host each, or several hosts in a row.
+fn rows(scanner: &Scanner) -> Vec<(String, Row)> {
+    let bits = |row: &Row| (row.open.count_ones(), row.failed.count_ones());
+    let mut by_bits: Vec<_> = scanner.rows.iter().map(|(host, row)| (Reverse(bits(row)), *host)).collect();
+    by_bits.sort_unstable();
+    // Those with a line of their own.
+    let own: BTreeSet<_> =
+        by_bits.iter().take(ROWS / 2).filter(|(bits, _)| bits.0 > (0, 4)).map(|(_, host)| *host).collect();
+    let size = (scanner.rows.len() - own.len()).div_ceil(ROWS - 2 * own.len().min(ROWS / 2 - 5)).max(1);
+    let mut rows: Vec<(Vec<IpAddr>, Row)> = Vec::new();
+    for (host, row) in &scanner.rows {
+        match rows.last_mut() {
+            Some((hosts, sum)) if hosts.len() < size && !own.contains(host) && !own.contains(&hosts[0]) => {
+                hosts.push(*host);
+                *sum = Row { failed: sum.failed | row.failed, open: sum.open | row.open };
+            }
+            _ => rows.push((vec![*host], *row)),
+        }
+    }
+    let name = |hosts: &[IpAddr]| match hosts {
+        [first, .., last] => format!("{first} – {last}"),
+        hosts => hosts.iter().map(ToString::to_string).collect(),
+    };
+    rows.into_iter().map(|(hosts, row)| (name(&hosts), row)).collect()
+}
