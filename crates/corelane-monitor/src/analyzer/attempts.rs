@@ -205,6 +205,7 @@ fn step_paper<K: Key, A: Copy + Default + Zeroable>(
     }
     let attempt = table.entry(run, key, hash);
     match (event, attempt.state) {
+        (Event::SynAck, State::New) => *attempt = Attempt { time, state: State::Answered },
         (Event::SynAck, _) => attempt.state = State::Answered,
         (_, State::New) => *attempt = Attempt { time, state: State::Open },
         _ => attempt.time = attempt.time.min(time),

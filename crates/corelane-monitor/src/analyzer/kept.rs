@@ -12,7 +12,7 @@ use super::{Attempts, Probes};
 use crate::probe::Probe;
 use crate::settings::Settings;
 use crate::state_report::Tried;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 /// The most keys of a list.
@@ -69,11 +69,16 @@ impl<K: Copy + Ord> Answered<K> {
 
 /// Leaves those keys whose source has failed.
 pub(super) fn of_failed<A: Family>(attempts: &Attempts<A>, settings: &Settings, keys: &mut Vec<(A::Key, u64)>) {
-    let failed = attempts.iter().filter(|entry| entry.value.failed().is_some());
-    let sources: HashSet<_> = failed.map(|entry| A::tried(entry.key()).source).collect();
+    // Only of these sources: a partition may have any number of others.
+    let mut has_failed: HashMap<_, bool> = keys.iter().map(|(key, _)| (A::tried(key).source, false)).collect();
+    for entry in attempts.iter().filter(|entry| entry.value.failed().is_some()) {
+        if let Some(has_failed) = has_failed.get_mut(&A::tried(entry.key()).source) {
+            *has_failed = true;
+        }
+    }
     keys.retain(|(key, _)| {
         let Tried { source, destination, .. } = A::tried(key);
-        sources.contains(&source) && !settings.ignores(source, destination)
+        has_failed[&source] && !settings.ignores(source, destination)
     });
 }
 
@@ -85,7 +90,7 @@ pub(crate) enum Outcome {
     Answered,
 }
 
-/// An attempt or probe, with the time at which it failed, or at which one that was answered was made.
+/// An attempt or probe, with the time at which it was made; if it was rejected, the time of that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trial {
     pub(crate) source: IpAddr,
@@ -149,13 +154,17 @@ impl Trials {
     }
 
     fn of_attempt(&self, mut attempt: Attempt) -> Option<(u64, Outcome)> {
+        let opened = attempt.is_open().then(|| attempt.time());
         attempt.finish(&self.settings, self.max_time);
-        let outcome = match attempt.failed() {
-            None => return attempt.is_answered().then(|| (attempt.time(), Outcome::Answered)),
-            Some(_) if attempt.is_rejected() => Outcome::Rejected,
-            Some(_) => Outcome::Unanswered,
-        };
-        Some((attempt.time(), outcome))
+        match attempt.failed() {
+            None => attempt.is_answered().then(|| (attempt.time(), Outcome::Answered)),
+            Some(time_ns) if attempt.is_rejected() => Some((time_ns, Outcome::Rejected)),
+            // It has failed at its deadline.
+            Some(time_ns) => {
+                let opened = opened.unwrap_or_else(|| time_ns.saturating_sub(self.settings.syn_timeout_ns));
+                Some((opened, Outcome::Unanswered))
+            }
+        }
     }
 
     /// Whether attempts that were answered may be missing.

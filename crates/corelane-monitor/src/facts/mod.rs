@@ -13,7 +13,7 @@
 //!
 //! # Memory
 //!
-//! At most 288 MiB for all partitions, whatever the traffic is: texts are cut, tables drop their lighter half
+//! Some 300 MiB at most for all partitions, whatever the traffic is: texts are cut, tables drop their lighter half
 //! when they are full, and what was dropped is counted.
 
 mod bins;

@@ -4,6 +4,7 @@ use super::bounded::{Bounded, Few, Weight};
 use super::{Facts, HOSTS, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};
+use corelane_net::decode::flags::{FIN, PSH, RST, SYN};
 use corelane_net::decode::mapped;
 use corelane_net::protocol::Protocol;
 use corelane_net::protocol::dns::Message;
@@ -237,7 +238,9 @@ impl Part {
         for side in [client, client.other()] {
             let end = conversation.end(side);
             let (sent, received) = (conversation.bytes(side), conversation.bytes(side.other()));
-            let serves = side != client && conversation.packets(side) > 0;
+            let flags = conversation.tcp_flags(side);
+            let is_refused = conversation.is_tcp() && flags & (SYN | RST | PSH | FIN) == RST;
+            let serves = side != client && conversation.packets(side) > 0 && !is_refused;
             let mut host =
                 Host { sent, received, conversations: 1, served: u32::from(serves), span, ..Host::default() };
             host.protocols = series.map_or(0, |series| 1 << series);

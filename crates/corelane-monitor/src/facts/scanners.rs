@@ -50,7 +50,7 @@ pub struct Told {
     pub failed: u64,
     /// Those of them that an RST ended.
     pub rejected: u64,
-    /// The least and the largest time, in nanoseconds since the epoch: of failures, and of attempts that were answered.
+    /// The least and the largest time, in nanoseconds since the epoch: of attempts, or of their rejections.
     pub span: Span,
     /// The same over time.
     pub attempts: Attempts,
@@ -109,7 +109,7 @@ pub struct Scanner {
     pub scans: [u64; 2],
     /// The kinds of their probes; `None` is a SYN.
     pub probes: BTreeSet<Option<Probe>>,
-    /// All that it tried; what answered is that of its scans.
+    /// What is told of the attempts of all its scans.
     pub told: Told,
     /// The hosts that it tried, the least first.
     pub rows: BTreeMap<IpAddr, Row>,
@@ -132,12 +132,12 @@ impl Scanner {
         }
     }
 
-    fn row(&mut self, trial: &Trial, in_scan: bool) {
+    fn row(&mut self, trial: &Trial) {
         let row = self.rows.entry(trial.destination).or_default();
         let bit = 1 << column(trial.port);
         if trial.outcome != Outcome::Answered {
             row.failed |= bit;
-        } else if in_scan {
+        } else {
             row.open |= bit;
         }
         if self.rows.len() > ROWS {
@@ -156,6 +156,9 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
     let by_syn = report.alerts.iter().map(|scan| (scan, None));
     let by_probe = report.probe_scans.iter().map(|found| (&found.scan, Some(found.probe)));
     let mut scans: Vec<_> = by_syn.chain(by_probe).collect();
+    if scans.is_empty() {
+        return;
+    }
     scans.sort_by_key(|(scan, probe)| (Reverse(scan.count()), scan.order(), *probe));
     let (mut vertical, mut horizontal) = (HashMap::<Vertical, usize>::new(), HashMap::<Horizontal, usize>::new());
     let mut scanners = BTreeMap::<IpAddr, (u64, Scanner)>::new();
@@ -193,18 +196,19 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
             let Some(&number) = numbers.get(&source) else { return };
             let in_scan = of_scan.iter().any(Option::is_some);
             let scanner = &mut facts.scanners[number];
-            if outcome != Outcome::Answered || in_scan {
+            if in_scan {
                 scanner.told.add(trial);
-                ports[number][usize::from(port) / 64] |= 1 << (port % 64);
             }
-            scanner.row(trial, in_scan);
+            if outcome != Outcome::Answered || in_scan {
+                ports[number][usize::from(port) / 64] |= 1 << (port % 64);
+                scanner.row(trial);
+            }
         });
         facts.may_lack_answers |= trials.are_cut();
     }
     for (scanner, ports) in facts.scanners.iter_mut().zip(ports) {
         scanner.ports = ports.iter().map(|ports| u64::from(ports.count_ones())).sum();
         scanner.told.attempts.settle();
-        scanner.rows.retain(|_, row| row.failed | row.open != 0);
     }
     facts.stories.iter_mut().for_each(|story| story.told.attempts.settle());
 }

@@ -96,7 +96,7 @@ pub struct Talked {
 impl Talked {
     fn order(&self) -> impl Ord + use<> {
         let rank = (Reverse(self.bytes[0] + self.bytes[1]), Reverse(self.packets[0] + self.packets[1]));
-        (rank, self.times, self.ends, self.is_tcp, self.bytes)
+        (rank, self.times, self.ends, self.is_tcp, self.bytes, self.packets, self.series)
     }
 }
 

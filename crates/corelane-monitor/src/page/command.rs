@@ -8,19 +8,28 @@ use std::fmt::Write;
 pub(super) struct Commands {
     /// What stands for the files on a command line.
     files: String,
-    /// What writes their packets; `$` is the filter.
+    /// What writes their packets; the last `$` is the filter.
     packets: String,
+    /// Whether `$FILES` stands for them.
+    pub(super) has_variable: bool,
 }
+
+/// The most bytes of all names of files in a command: a page has thousands of commands.
+const NAMES: usize = 160;
 
 impl Commands {
     pub(super) fn of(origin: &Origin) -> Self {
-        let files: Vec<_> = origin.files.iter().map(|file| quoted(file)).collect();
+        let mut files: Vec<_> = origin.files.iter().map(|file| quoted(file)).collect();
+        let has_variable = files.iter().map(|file| file.len() + 1).sum::<usize>() > NAMES;
+        if has_variable {
+            files = vec!["$FILES".to_owned()];
+        }
         let packed = |end: &str| origin.files.iter().any(|file| file.ends_with(end));
         let (files, packets) = match &files[..] {
             _ if origin.is_demo => {
                 ("--demo".to_owned(), "corelane gen demo.pcap --probe-scans 4 && tcpdump -nr demo.pcap $".to_owned())
             }
-            [one] if one == "-" || !(packed(".gz") || packed(".zst")) => {
+            [one] if one == "-" || !(origin.files.len() > 1 || packed(".gz") || packed(".zst")) => {
                 let file = if one == "-" { "CAPTURE" } else { one };
                 (file.to_owned(), format!("tcpdump -nr {file} $"))
             }
@@ -32,7 +41,7 @@ impl Commands {
                 (files, packets)
             }
         };
-        Commands { files, packets }
+        Commands { files, packets, has_variable }
     }
 
     /// Shows the packets that a filter of tcpdump's language accepts.
@@ -55,14 +64,18 @@ impl Commands {
     /// or a terminal may take for something else is left out: then all events of the type are shown.
     pub(super) fn events_of_name(&self, types: &str, places: &str, name: &str) -> String {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._:*@/".contains(letter);
-        let condition =
-            name.chars().all(is_plain).then(|| format!("[{places}] | any(strings; ascii_downcase == \"{name}\")"));
+        let condition = name
+            .chars()
+            .all(is_plain)
+            .then(|| format!("[{places}] | any(.[] | strings; ascii_downcase == \"{name}\")"));
         self.events(types, &condition.unwrap_or_default())
     }
 }
 
 /// A word for a shell.
 fn quoted(word: &str) -> String {
+    // Programs take what begins like an option for one, and one shell looks for a program's name behind an equals sign.
+    let word = if word.len() > 1 && word.starts_with(['-', '=']) { &format!("./{word}") } else { word };
     let is_plain = |letter: char| letter.is_alphanumeric() || "-._/:+=@%,".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
         true => word.to_owned(),
@@ -95,11 +108,40 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_no_option_and_many_files_have_a_variable() {
+        assert_eq!(of(&["--write=x"]).packets("tcp"), "tcpdump -nr ./--write=x 'tcp'");
+        assert_eq!(of(&["=x"]).events("dns", ""), "corelane monitor ./=x --eve - --eve-types dns");
+        let long = "x".repeat(NAMES);
+        assert_eq!(of(&[&long]).packets("tcp"), "tcpdump -nr $FILES 'tcp'");
+        let many = of(&[&long, "b"]);
+        assert!(many.has_variable && !of(&["a", "b"]).has_variable);
+        assert_eq!(many.packets("tcp"), "for f in $FILES; do gzip -dcf \"$f\" | tcpdump -nr - 'tcp'; done");
+        assert_eq!(many.events("dns", ""), "corelane monitor $FILES --eve - --eve-types dns");
+    }
+
+    /// Where there is `jq`, it finds the name.
+    #[test]
+    fn a_condition_finds_its_name_in_an_event() {
+        use std::io::Write;
+        use std::process::{Command, Stdio};
+        let command = of(&["a"]).events_of_name("http", ".http.hostname, .tls.sni", "example.com");
+        let condition = command.split('\'').nth(1).expect("a condition");
+        let jq = Command::new("jq").args(["-c", condition]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let Ok(mut jq) = jq else { return eprintln!("SKIPPED: there is no jq") };
+        let events = [r#"{"http":{"hostname":"Example.com"}}"#, r#"{"http":{"hostname":"example.org"}}"#, "{}"];
+        jq.stdin.take().expect("a pipe").write_all(events.join("\n").as_bytes()).unwrap();
+        let output = jq.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), events[0]);
+    }
+
+    #[test]
     fn a_name_never_becomes_a_part_of_the_command() {
         let command = of(&["a"]);
         let plain = command.events_of_name("http", ".http.hostname", "example.com");
         assert!(
-            plain.ends_with(r#"| jq -c 'select([.http.hostname] | any(strings; ascii_downcase == "example.com"))'"#)
+            plain.ends_with(
+                r#"| jq -c 'select([.http.hostname] | any(.[] | strings; ascii_downcase == "example.com"))'"#
+            )
         );
         for name in ["'; rm -rf /; '", "a\nb", "\" or true", "$(x)", "\u{1b}[2J", "a b", "ü"] {
             assert_eq!(command.events_of_name("http", ".x", name), "corelane monitor a --eve - --eve-types http");

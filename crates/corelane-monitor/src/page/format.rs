@@ -35,7 +35,7 @@ impl Clock {
 
     /// Milliseconds since the capture began, for the page's script.
     pub(super) fn millis(&self, time_ns: u64) -> u64 {
-        time_ns.saturating_sub(self.first_ns) / 1_000_000
+        (time_ns / 1_000_000).saturating_sub(self.begin_millis())
     }
 
     /// When the capture began, in milliseconds since the epoch.

@@ -14,6 +14,8 @@ use std::net::IpAddr;
 const SCANNERS: usize = 4;
 /// Names that a sentence has.
 const NAMES: usize = 4;
+/// Files that are named.
+const FILES: usize = 20;
 
 impl Sight<'_> {
     /// What the page calls the captures.
@@ -57,11 +59,16 @@ fn scanned(page: &mut Html, sight: &Sight<'_>) {
         page.raw("<p class=\"good\">No scans found.</p>");
         return;
     }
+    let is_cut = facts.more_scanners > 0
+        || facts.may_lack_answers
+        || facts.scanners.iter().any(|scanner| scanner.told.answered > scanner.told.open.len() as u64);
     let open: BTreeMap<IpAddr, Vec<u16>> = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.told.open));
     html!(page, "<p><span class=\"bad\">" {plural(scanners, "host")} " scanned</span> (" {plural(scans, "scan")} "); ");
     match open.len() as u64 {
+        0 if is_cut => html!(page, "nothing was seen open, as far as was kept."),
         0 => html!(page, "nothing was seen open."),
-        hosts => html!(page, "<span class=\"bad\">open ports</span> were found on " {plural(hosts, "host")} "."),
+        hosts => html!(page, "<span class=\"bad\">open ports</span> were found on "
+            {if is_cut { "at least " } else { "" }} {plural(hosts, "host")} "."),
     }
     html!(page, "</p><ul>");
     for scanner in facts.scanners.iter().take(SCANNERS) {
@@ -181,7 +188,16 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
     match &sight.origin.files[..] {
         [] => {}
         [file] => html!(page, "<p class=\"soft\">File: " {file} "</p>"),
-        files => html!(page, "<p class=\"soft\">Files, as one capture: " {files.join(", ")} "</p>"),
+        files => {
+            html!(page, "<p class=\"soft\">Files, as one capture: " {files[..files.len().min(FILES)].join(", ")});
+            if let more @ 1.. = files.len().saturating_sub(FILES) {
+                html!(page, " and " {plural(more as u64, "other file")});
+            }
+            page.raw("</p>");
+        }
+    }
+    if commands.has_variable {
+        page.raw("<p class=\"soft\">In commands, $FILES stands for what was captured: set it to the names.</p>");
     }
     if !sight.facts.cut.is_empty() {
         html!(page, "<p class=\"soft\">There was more than the tables hold of " {sight.facts.cut.join(", ")}

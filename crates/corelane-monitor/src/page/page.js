@@ -42,7 +42,7 @@
     return kind ? has[kind](rest) : entry => entry.all.includes(word);
   };
 
-  let brush = null;
+  let brush = null, range = null;
   const bodies = all('tbody');
   const show = () => {
     const words = box.value.toLowerCase().split(/\s+/);
@@ -59,11 +59,12 @@
   };
   box.addEventListener('input', show);
   box.form.addEventListener('submit', event => event.preventDefault());
-  box.form.addEventListener('reset', () => { brush = null; paint(); setTimeout(show); });
+  box.form.addEventListener('reset', () => { brush = range = null; paint(); setTimeout(show); });
 
   // A link to an address filters by it; a page can be opened with a filter.
   const follow = () => {
-    const hash = decodeURIComponent(location.hash.slice(1));
+    let hash = location.hash.slice(1);
+    try { hash = decodeURIComponent(hash); } catch { /* It is no encoding: as it is. */ }
     if (/^(ip|port|sni|proto):/.test(hash)) {
       box.value = hash;
       show();
@@ -123,7 +124,7 @@
     begin: Number(time.dataset.begin),
   };
   if (time) {
-    let start = null, range = null;
+    let start = null;
     const bin = event => {
       const area = time.getBoundingClientRect();
       const at = Math.floor((event.clientX - area.left) / area.width * scale.bins);
@@ -136,6 +137,7 @@
     };
     const clear = () => { brush = range = null; paint(); show(); };
     time.addEventListener('pointerdown', event => {
+      if (event.button) return;
       start = bin(event);
       time.setPointerCapture(event.pointerId);
       set(start, start);
@@ -152,7 +154,8 @@
       const [a, b] = range ?? [0, Math.max(0, Math.round(scale.bins / 10) - 1)];
       const last = scale.bins - 1, clamp = at => Math.min(Math.max(at, 0), last);
       if (event.shiftKey) set(a, clamp(Math.max(a, b + step)));
-      else if (range) set(clamp(a + step), clamp(b + step));
+      else if (range && (a + step < 0 || b + step > last)) return;
+      else if (range) set(a + step, b + step);
       else set(a, b);
       show();
     });

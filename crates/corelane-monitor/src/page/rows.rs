@@ -168,7 +168,7 @@ fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostNam
         NameKind::Dns => ("dns", ".dns.queries[]?.rrname", "dns"),
     };
     row(page, sight, entry.span);
-    html!(page, "<td class=\"n\">" {name});
+    html!(page, "<td><span class=\"n\">" {name} "</span>");
     if entry.is_rare() {
         page.raw("<mark>rare</mark>");
     }

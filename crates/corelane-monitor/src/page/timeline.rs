@@ -26,7 +26,7 @@ pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
         </span><span id=\"from\" aria-live=\"polite\"></span></p>\
         <div id=\"time\" class=\"time\" tabindex=\"0\" role=\"group\" \
         aria-label=\"Timeline: arrow keys select a time, Escape ends it\" data-begin=\"" {first} "\" data-first=\""
-        {begin as i64 / 1_000_000 - first as i64} "\" data-width=\"" {width / 1_000_000}
+        {(begin / 1_000_000) as i64 - first as i64} "\" data-width=\"" {width / 1_000_000}
         "\" data-bins=\"" {bins.len()} "\">");
     let transports = ["TCP", "UDP", "other"];
     let values = |of: fn(&Bin) -> &[u64; 3], place: usize| bins.iter().map(|bin| of(bin)[place]).collect::<Vec<_>>();
