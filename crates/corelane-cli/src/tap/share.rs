@@ -119,7 +119,7 @@ impl Share {
     pub(super) fn rest(&mut self, reopens: usize) {
         self.tell(|joint| {
             // What follows in the next file is not before the step that goes on.
-            let begun_ns = joint.passed_ns() / STEP_NS * STEP_NS;
+            let begun_ns = joint.begun_ns();
             joint.copy.rest(reopens, Some(begun_ns));
         });
     }
@@ -172,6 +172,11 @@ impl Joint {
         going_on.map(|ring| ring.passed_ns).min().unwrap_or(u64::MAX)
     }
 
+    /// When the step began that the last ring is in.
+    fn begun_ns(&self) -> u64 {
+        self.passed_ns() / STEP_NS * STEP_NS
+    }
+
     fn is_full(&self) -> bool {
         self.bytes >= self.most
     }
@@ -183,11 +188,10 @@ impl Joint {
 
     /// Writes what no earlier record can precede any longer; if too much waits, in one step, all of that step.
     fn write(&mut self) {
-        let passed_ns = self.passed_ns();
-        self.write_to(passed_ns);
+        self.write_to(self.passed_ns());
         let is_waited_for = |ring: usize| !self.rings[ring].is_over && self.is_ahead(ring);
         if self.is_full() && !(0..self.rings.len()).any(is_waited_for) {
-            self.write_to((passed_ns / STEP_NS * STEP_NS).saturating_add(STEP_NS - 1));
+            self.write_to(self.begun_ns().saturating_add(STEP_NS - 1));
         }
     }
 

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::net::{inside, ipv4};
 use crate::support::{
-    Folder, Live, assert_same, events, labelled, of_rings, pair, query_of, replay, sample, sending, stats, under_load,
+    Folder, Live, assert_same_of, events, labelled, pair, query_of, replay, sample, sending, stats, under_load,
     wait_for,
 };
 
@@ -115,10 +115,7 @@ fn end_in_the_middle(rings: u16) {
     assert_eq!(number(&report["packets"]) + number(&report["capture"]["kernel_drops"]), received, "{report}");
     assert!(received >= 5000);
     let expected = replay(&[tee], &folder.path("replay.json"), &["--tunnels=off"]);
-    match rings {
-        1 => assert_same(&events(&eve), &expected, "up to the end"),
-        _ => assert_same(&of_rings(&events(&eve)), &of_rings(&expected), "up to the end"),
-    }
+    assert_same_of(rings, &events(&eve), &expected, "up to the end");
 }
 
 #[test]

@@ -13,7 +13,9 @@ use rustix::process::Signal;
 
 use crate::captures_folder;
 use crate::net::inside;
-use crate::support::{Folder, Live, assert_same, events, of_rings, pair, query, replay, segment, sending, wait_for};
+use crate::support::{
+    Folder, Live, assert_same, assert_same_of, events, pair, query, replay, segment, sending, wait_for,
+};
 
 /// The lengths of frames that Linux sends: a header of Ethernet and some more, at most the longest packet.
 pub(crate) const SENDABLE: std::ops::RangeInclusive<usize> = 15..=65_549;
@@ -109,10 +111,7 @@ fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], rings: &[u16]
                 options.push("--tunnels=off");
             }
             let expected = replay(std::slice::from_ref(&tee), &folder.path("replay.json"), &options);
-            match rings {
-                1 => assert_same(&found, &expected, &what),
-                _ => assert_same(&of_rings(&found), &of_rings(&expected), &what),
-            }
+            assert_same_of(rings, &found, &expected, &what);
             differs |= found != expected;
         }
         rearranged += usize::from(differs);

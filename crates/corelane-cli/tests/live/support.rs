@@ -44,7 +44,7 @@ pub(crate) fn events(path: &Path) -> Vec<String> {
 /// The events of several rings, and of one that is compared with them: without what may differ, in an order of their
 /// own. All else stays as it was written.
 #[track_caller]
-pub(crate) fn of_rings(events: &[String]) -> Vec<String> {
+fn of_rings(events: &[String]) -> Vec<String> {
     let mut events: Vec<_> = events.iter().map(|event| without(&without(event, "flow_id"), "pcap_cnt")).collect();
     events.sort_unstable();
     events
@@ -76,6 +76,15 @@ pub(crate) fn assert_same(found: &[String], expected: &[String], what: &str) {
     if let Some(at) = at {
         let (found, expected) = (found.get(at), expected.get(at));
         panic!("{what}: {lengths:?} events, number {at} differs:\n{found:?}\n{expected:?}");
+    }
+}
+
+/// Compares events of so many rings with those of one.
+#[track_caller]
+pub(crate) fn assert_same_of(rings: u16, found: &[String], expected: &[String], what: &str) {
+    match rings {
+        1 => assert_same(found, expected, what),
+        _ => assert_same(&of_rings(found), &of_rings(expected), what),
     }
 }
 

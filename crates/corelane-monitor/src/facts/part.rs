@@ -216,7 +216,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(keys: HashKeys) -> Self {
+    pub(crate) fn new(keys: HashKeys) -> Self {
         Part {
             hosts: Bounded::new(HOST_ENTRIES, keys),
             waiting: Vec::with_capacity(WAITING + 1),
@@ -267,31 +267,36 @@ impl Part {
     }
 
     /// Counts a name that a client asked for at a server.
-    pub(super) fn name(&mut self, kind: NameKind, name: &str, [client, server]: [IpAddr; 2], time_ns: u64) {
+    pub(super) fn name(&mut self, kind: NameKind, name: &str, ends: [IpAddr; 2], time_ns: u64) {
+        self.about(kind, name, ends, time_ns, |entry| entry.count += 1);
+    }
+
+    /// Counts what a DNS response says of a name.
+    pub(super) fn response(&mut self, name: &str, message: &Message, ends: [IpAddr; 2]) {
+        const NO_SUCH_NAME: u8 = 3;
+        self.about(NameKind::Dns, name, ends, message.time_ns, |entry| {
+            entry.answers += message.answers.len() as u64;
+            entry.unknown += u64::from(message.rcode() == NO_SUCH_NAME);
+        });
+    }
+
+    /// Takes what was said about a name between a client and a server.
+    fn about(
+        &mut self,
+        kind: NameKind,
+        name: &str,
+        [client, server]: [IpAddr; 2],
+        time_ns: u64,
+        count: impl FnOnce(&mut Name),
+    ) {
         self.names[kind as usize].update(
             name,
             |name| name.into(),
             |entry| {
-                entry.count += 1;
+                count(entry);
                 entry.clients.add(&client, |&host| host);
                 entry.servers.add(&server, |&host| host);
                 entry.span.add(Span(time_ns, time_ns));
-            },
-        );
-    }
-
-    /// Counts what a DNS response says of a name.
-    pub(super) fn response(&mut self, name: &str, message: &Message, [client, server]: [IpAddr; 2]) {
-        const NO_SUCH_NAME: u8 = 3;
-        self.names[NameKind::Dns as usize].update(
-            name,
-            |name| name.into(),
-            |entry| {
-                entry.answers += message.answers.len() as u64;
-                entry.unknown += u64::from(message.rcode() == NO_SUCH_NAME);
-                entry.clients.add(&client, |&host| host);
-                entry.servers.add(&server, |&host| host);
-                entry.span.add(Span(message.time_ns, message.time_ns));
             },
         );
     }

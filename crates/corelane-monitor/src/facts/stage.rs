@@ -4,7 +4,6 @@ use super::bins::{Bins, Sum};
 use super::bounded::First;
 use super::part::{NAME, NameKind, Part};
 use super::{CONVERSATIONS, HostName, cut};
-use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side, State};
 use corelane_net::decode::{TCP, UDP};
 use corelane_net::protocol::{Event, Protocol};
@@ -200,12 +199,6 @@ impl Kept {
 pub(crate) struct Gather<'a> {
     pub(crate) stage: &'a mut StageFacts,
     pub(crate) part: &'a mut Part,
-}
-
-impl Part {
-    pub(crate) fn boxed(keys: HashKeys) -> Box<Self> {
-        Box::new(Part::new(keys))
-    }
 }
 
 impl Gather<'_> {

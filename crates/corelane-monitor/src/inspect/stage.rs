@@ -11,6 +11,7 @@ use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
 use crate::continuous::{Continuous, Detector};
+use crate::eve::Events;
 use crate::facts::{Gather, Part, StageFacts};
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
@@ -95,6 +96,23 @@ impl Cell {
     fn measure(&mut self) {
         let bytes = [self.partition.conversations().reserved_bytes(), self.partition.fragments().reserved_bytes()];
         self.most_bytes.iter_mut().zip(bytes).for_each(|(most, bytes)| *most = bytes.max(*most));
+    }
+
+    /// The partition, and where all goes that is found in it.
+    #[inline]
+    fn split<'a>(
+        &'a mut self,
+        partition: u8,
+        key: Key,
+        wanted: Events,
+        lines: &'a mut Lines,
+        findings: &'a mut Findings,
+        facts: &'a mut Option<Box<StageFacts>>,
+    ) -> (&'a mut Partition<Talk>, Records<'a>) {
+        let facts = facts.as_deref_mut().zip(self.part.as_deref_mut());
+        let facts = facts.map(|(stage, part)| Gather { stage, part });
+        let records = Records { key, partition, named: &mut self.named, wanted, lines, findings, facts };
+        (&mut self.partition, records)
     }
 }
 
@@ -240,21 +258,14 @@ impl<'a> Stage<'a> {
             facts.packet(frame.time_ns, datagram.protocol, frame.wire_len);
         }
         let inspection = &self.inspection;
-        let Cell { partition: state, named, part, .. } =
-            &mut **self.cells[usize::from(partition)].get_or_insert_with(|| {
-                let partition = Partition::new(&inspection.conversations, &inspection.fragments);
-                let part = self.facts.is_some().then(|| Part::boxed(self.keys));
-                Box::new(Cell { partition, named: 0, part, most_bytes: [0; 2] })
-            });
-        let mut records = Records {
-            key: Key::packet(number, partition),
-            partition,
-            named,
-            wanted: inspection.events,
-            lines: &mut self.lines,
-            findings: &mut self.findings,
-            facts: gather(&mut self.facts, part),
-        };
+        let cell = self.cells[usize::from(partition)].get_or_insert_with(|| {
+            let partition = Partition::new(&inspection.conversations, &inspection.fragments);
+            let part = self.facts.is_some().then(|| Box::new(Part::new(self.keys)));
+            Box::new(Cell { partition, named: 0, part, most_bytes: [0; 2] })
+        });
+        let key = Key::packet(number, partition);
+        let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
+        let (state, mut records) = cell.split(partition, key, inspection.events, lines, findings, facts);
         state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
     }
 
@@ -350,16 +361,9 @@ impl<'a> Stage<'a> {
         for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
             let Some(cell) = cell else { continue };
             cell.measure();
-            let Cell { partition: state, named, part, .. } = &mut **cell;
-            let mut records = Records {
-                key: Key::mark(number, step, partition),
-                partition,
-                named,
-                wanted: self.inspection.events,
-                lines: &mut self.lines,
-                findings: &mut self.findings,
-                facts: gather(&mut self.facts, part),
-            };
+            let key = Key::mark(number, step, partition);
+            let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
+            let (state, mut records) = cell.split(partition, key, self.inspection.events, lines, findings, facts);
             act(state, &mut records);
         }
     }
@@ -435,10 +439,4 @@ impl<'a> Stage<'a> {
         }
         findings
     }
-}
-
-/// Where the facts of a partition go, if they are gathered.
-#[inline]
-fn gather<'a>(facts: &'a mut Option<Box<StageFacts>>, part: &'a mut Option<Box<Part>>) -> Option<Gather<'a>> {
-    Some(Gather { stage: facts.as_deref_mut()?, part: part.as_deref_mut()? })
 }

@@ -11,19 +11,27 @@ pub(super) struct Series {
 /// The height of a picture of bars in its own units.
 const HEIGHT: u64 = 60;
 
-/// Draws bars, those of one time upon each other. Returns the height of the highest.
-pub(super) fn bars(page: &mut Html, label: &str, series: &[Series]) -> u64 {
-    let length = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
-    let mut below = vec![0_u64; length];
+fn length(series: &[Series]) -> usize {
+    series.iter().map(|series| series.values.len()).max().unwrap_or(0)
+}
+
+/// The height of the highest bar.
+pub(super) fn highest(series: &[Series]) -> u64 {
+    let mut sums = vec![0_u64; length(series)];
     for one in series {
-        below.iter_mut().zip(&one.values).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+        sums.iter_mut().zip(&one.values).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
     }
-    let highest = below.iter().copied().max().unwrap_or(0);
+    sums.into_iter().max().unwrap_or(0)
+}
+
+/// Draws bars, those of one time upon each other.
+pub(super) fn bars(page: &mut Html, label: &str, series: &[Series]) {
+    let (length, highest) = (length(series), highest(series));
     let scaled = |value: u64| (u128::from(value) * u128::from(HEIGHT * 10)).div_ceil(u128::from(highest.max(1))) as u64;
     html!(page, "<svg class=\"bars\" role=\"img\" preserveAspectRatio=\"none\" "
         "viewBox=\"0 0 " {length.max(1)} " " {HEIGHT}
         "\" aria-label=\"" {label} "\">");
-    below.fill(0);
+    let mut below = vec![0_u64; length];
     for one in series {
         html!(page, "<path class=\"" {one.class} "\" d=\"");
         for (x, (base, value)) in below.iter_mut().zip(&one.values).enumerate() {
@@ -39,7 +47,6 @@ pub(super) fn bars(page: &mut Html, label: &str, series: &[Series]) -> u64 {
         html!(page, "\"/>");
     }
     html!(page, "</svg>");
-    highest
 }
 
 /// The height of a row of cells, as that of the labels beside them.
@@ -82,7 +89,8 @@ mod tests {
     fn bars_stand_upon_each_other() {
         let mut page = Html::default();
         let series = [Series { class: "a", values: vec![1, 0] }, Series { class: "b", values: vec![1, 1] }];
-        assert_eq!(bars(&mut page, "x", &series), 2);
+        bars(&mut page, "x", &series);
+        assert_eq!(highest(&series), 2);
         assert!(text(&page).contains("M0 30.0h1v30.0h-1z\"/>"), "{}", text(&page));
         assert!(text(&page).contains("M0 0.0h1v30.0h-1zM1 30.0h1v30.0h-1z\"/>"), "{}", text(&page));
     }
@@ -98,11 +106,11 @@ mod tests {
     #[test]
     fn nothing_and_the_largest_numbers_are_pictures_too() {
         let mut page = Html::default();
-        assert_eq!(bars(&mut page, "x", &[]), 0);
+        bars(&mut page, "x", &[]);
+        assert_eq!(highest(&[]), 0);
         let values = vec![u64::MAX, u64::MAX];
-        assert_eq!(
-            bars(&mut page, "x", &[Series { class: "a", values: values.clone() }, Series { class: "b", values }]),
-            u64::MAX
-        );
+        let series = [Series { class: "a", values: values.clone() }, Series { class: "b", values }];
+        bars(&mut page, "x", &series);
+        assert_eq!(highest(&series), u64::MAX);
     }
 }

@@ -7,6 +7,7 @@ use super::html::{Html, html};
 use super::picture::{Series, bars, cells};
 use super::tables::{Column, begin, end, row};
 use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story};
+use crate::probe::Probe;
 use crate::report::Alert;
 use crate::summary::{grouped, plural};
 use std::cmp::Reverse;
@@ -158,7 +159,7 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
         page.raw("<td>");
         address(page, scan.source());
         html!(page, "</td><td class=\"w\">" {scan.kind()} " " {by(*probe)} "</td><td class=\"w\">");
-        let protocol = if probe.is_some_and(|probe| probe == crate::probe::Probe::Udp) { "udp" } else { "tcp" };
+        let protocol = if *probe == Some(Probe::Udp) { "udp" } else { "tcp" };
         let filter = match *scan {
             Alert::Vertical { source, destination, .. } => {
                 address(page, destination);

@@ -2,7 +2,7 @@
 
 use super::Sight;
 use super::html::{Html, html};
-use super::picture::{Series, bars};
+use super::picture::{Series, bars, highest};
 use crate::facts::{Bin, SERIES};
 use crate::summary::{bytes, duration, grouped, plural};
 use std::cmp::Reverse;
@@ -60,14 +60,11 @@ fn conversations(bins: &[Bin]) -> Vec<(&'static str, Vec<u64>)> {
 
 fn chart(page: &mut Html, name: &'static str, text: fn(u64) -> String, series: Vec<(&'static str, Vec<u64>)>) {
     let series: Vec<_> = series.into_iter().filter(|(_, values)| values.iter().any(|&value| value > 0)).collect();
-    let mut sums = vec![0_u64; series.iter().map(|(_, values)| values.len()).max().unwrap_or(0)];
-    series.iter().for_each(|(_, values)| sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value));
-    let highest = sums.into_iter().max().unwrap_or(0);
-    html!(page, "<figure><figcaption><b>" {name} "</b> up to " {text(highest)} " a bar");
-    let mut drawn = Vec::new();
-    for ((protocol, values), class) in series.into_iter().zip(CLASSES) {
-        html!(page, "<span class=\"key " {class} "\">" {protocol} " " {text(values.iter().sum())} "</span>");
-        drawn.push(Series { class, values });
+    let (names, drawn): (Vec<_>, Vec<_>) =
+        series.into_iter().zip(CLASSES).map(|((name, values), class)| (name, Series { class, values })).unzip();
+    html!(page, "<figure><figcaption><b>" {name} "</b> up to " {text(highest(&drawn))} " a bar");
+    for (protocol, Series { class, values }) in names.into_iter().zip(&drawn) {
+        html!(page, "<span class=\"key " {*class} "\">" {protocol} " " {text(values.iter().sum())} "</span>");
     }
     page.raw("</figcaption>");
     bars(page, &format!("{name} over time, {}", plural(drawn.len() as u64, "series")), &drawn);

@@ -4,7 +4,8 @@
 //! is a checked slice. A frame whose place is wrong is counted and skipped. Where the place of the next one is wrong,
 //! the rest of the block is counted. Neither ends a capture.
 
-use super::ring::prefetch;
+use corelane::prefetch_read;
+
 use crate::capture::record::{LinkType, Record};
 
 /// The place of the word by which a block changes hands.
@@ -93,7 +94,7 @@ impl Walk {
         }
         let lines = self.asked.max(header)..header.saturating_add(AHEAD).min(lent.len());
         self.asked = self.asked.max(lines.end);
-        lines.step_by(LINE).filter_map(|line| lent.get(line)).for_each(prefetch);
+        lines.step_by(LINE).filter_map(|line| lent.get(line)).for_each(prefetch_read);
     }
 
     /// Whether no frame is left.

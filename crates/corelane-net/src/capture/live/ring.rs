@@ -141,23 +141,6 @@ impl Blocks {
     }
 }
 
-/// Asks for the cache line of a byte, to be read soon.
-#[inline(always)]
-pub(super) fn prefetch(byte: &u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address is allowed; it never faults and changes nothing.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(std::ptr::from_ref(byte).cast());
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: PRFM of any address is allowed; it never faults and changes no register.
-    unsafe {
-        std::arch::asm!("prfm pldl1keep, [{0}]", in(reg) byte, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = byte;
-}
-
 /// What a packet socket is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
