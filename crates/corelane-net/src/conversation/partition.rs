@@ -1,6 +1,7 @@
 //! The TCP/IP stack of one partition: from IP datagrams to the bytes of conversations.
 
 use super::application::Application;
+use super::entry::Conversation;
 use super::limits::Limits;
 use super::observer::Observer;
 use super::table::Conversations;
@@ -93,6 +94,11 @@ impl<A: Application> Partition<A> {
     /// The least mark at which [`expire`](Partition::expire) would give something up.
     pub fn next_due(&self) -> Option<u64> {
         self.fragments.next_due().into_iter().chain(self.conversations.next_due()).min()
+    }
+
+    /// Calls `act` with each conversation that had a packet since a time. See [`Conversations::active_since`].
+    pub fn active_since(&mut self, since_ns: u64, act: impl FnMut(&Conversation, Option<&mut A>)) {
+        self.conversations.active_since(since_ns, act);
     }
 
     /// Ends the capture. See [`Conversations::finish`].

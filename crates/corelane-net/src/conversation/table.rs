@@ -8,6 +8,7 @@
 //!    knows time in ticks of a second. A conversation that already had a packet in this tick keeps its place, so that
 //!    packets in a row do not touch their neighbours' lines.
 //! 4. At a mark in time, conversations whose time-out has passed are removed from the front of the lists.
+//!    From the other end, those with a packet since some time are found without a look at the rest.
 //! 5. When memory is needed and the budget is used up, conversations are evicted until it fits. Closed ones go first.
 //!    Then one-sided ones go, if these have more than a quarter of the budget. Then the least recently used of the
 //!    others goes. One-sided ones within their quarter go last.
@@ -219,6 +220,31 @@ impl<A: Application> Conversations<A> {
             Side::BOTH.into_iter().filter_map(move |side| extra.as_ref()?.due(side, &conversation.marks, limits))
         });
         timeouts.chain(holes).min()
+    }
+
+    /// Calls `act` with each conversation whose latest packet has this time, in nanoseconds since the epoch, or a later
+    /// one, and with its application, if it has one. The order is a function of the packets and marks so far. The time
+    /// that it takes is that of the conversations that had a packet since two ticks, of 1.07 s each, before `since_ns`.
+    ///
+    /// `act` may change an application, but not the bytes that it [reserves](Application::heap_bytes): they are charged
+    /// at the next packet only.
+    pub fn active_since(&mut self, since_ns: u64, mut act: impl FnMut(&Conversation, Option<&mut A>)) {
+        let since = tick(since_ns);
+        for list in self.lists {
+            let mut number = list.newest;
+            while number != NONE {
+                let Entry { conversation, extra } = self.entries.get_mut(number);
+                // It is touched in the tick of its latest packet, or later.
+                if conversation.touched < since {
+                    break;
+                }
+                number = conversation.older;
+                if conversation.last_ns() >= since_ns {
+                    act(conversation, extra.as_mut().map(|extra| &mut extra.application));
+                    debug_assert!(extra.as_ref().is_none_or(|extra| extra.charged == extra.reserved_bytes()));
+                }
+            }
+        }
     }
 
     /// The classes in the order in which they expire, and their time-outs.
@@ -790,7 +816,7 @@ mod tests {
     }
 
     /// Checks every value that is cached for speed against the state that it caches.
-    fn check(table: &Conversations<Keeper>) {
+    fn check(table: &mut Conversations<Keeper>) {
         let (mut held, mut holding, mut tunnelled) = (0, 0, 0);
         let mut charged = [0; 4];
         for number in 0..table.entries.len() as u32 {
@@ -832,6 +858,17 @@ mod tests {
             listed += len;
         }
         assert_eq!(listed, table.len());
+        for since_ns in [0, 1_500_000_000, 10_000_000_000].map(|ago| table.clock.saturating_sub(ago)) {
+            let mut active = Vec::new();
+            table.active_since(since_ns, |conversation, keeper| active.push((conversation.key(), keeper.is_some())));
+            let entries = (0..table.entries.len() as u32).map(|number| table.entries.get(number));
+            let expected = entries.filter(|entry| entry.conversation.last_ns() >= since_ns);
+            let mut expected: Vec<_> =
+                expected.map(|entry| (entry.conversation.key(), entry.extra.is_some())).collect();
+            active.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(active, expected, "since {since_ns}");
+        }
         assert!(table.reserved_bytes() <= table.shared.limits.bytes, "{}", table.reserved_bytes());
     }
 
@@ -914,10 +951,10 @@ mod tests {
                         prop_assert_eq!(before, (table.len(), *table.counts()));
                     }
                 }
-                check(&table);
+                check(&mut table);
             }
             table.finish(&mut counter);
-            check(&table);
+            check(&mut table);
             prop_assert_eq!(table.reserved_bytes(), 0);
             let counts = table.counts();
             prop_assert_eq!(counts.conversations, counter.over.values().sum::<u64>());

@@ -1,7 +1,7 @@
 //! The rules of UDP.
 
 use crate::support::*;
-use corelane_net::conversation::{Limits, Reason};
+use corelane_net::conversation::{Limits, Reason, Side};
 
 const CLIENT: (u32, u16) = (0x0a00_0001, 50_000);
 const SERVER: (u32, u16) = (0x0a00_0002, 53);
@@ -62,4 +62,35 @@ fn who_wants_no_more_is_only_counted() {
     }
     let (notes, over) = bench.only();
     assert_eq!((notes.side(Originator).len(), over.packets), (2, [3, 0]));
+}
+
+/// What the table says is active since a time: the originators, and the packets of both sides.
+fn active(bench: &mut Bench, since_ns: u64) -> Vec<(String, u64)> {
+    let mut active = Vec::new();
+    bench.table.active_since(since_ns, |conversation, notes| {
+        assert!(notes.is_some());
+        let packets = Side::BOTH.iter().map(|&side| conversation.packets(side)).sum();
+        active.push((conversation.end(Originator).to_string(), packets));
+    });
+    active.sort_unstable();
+    active
+}
+
+#[test]
+fn those_with_a_packet_since_a_time_are_found_whatever_has_become_of_them() {
+    let mut bench = Bench::new();
+    for host in 0..50 {
+        bench.take(&udp((CLIENT.0 + host, CLIENT.1), SERVER, 10 * SECOND, b"question"));
+    }
+    // One is answered, and so in another list; one goes on after long; one has a packet at the last moment before.
+    bench.take(&udp(SERVER, CLIENT, 20 * SECOND, b"answer"));
+    bench.take(&udp((CLIENT.0 + 7, CLIENT.1), SERVER, 20 * SECOND - 1, b"question"));
+    bench.take(&udp((CLIENT.0 + 20, CLIENT.1), SERVER, 21 * SECOND, b"question"));
+    let expected = [("10.0.0.1:50000".to_owned(), 2), ("10.0.0.21:50000".to_owned(), 2)];
+    assert_eq!(active(&mut bench, 20 * SECOND), expected);
+    assert_eq!(active(&mut bench, 20 * SECOND - 1).len(), 3);
+    assert_eq!(active(&mut bench, 0).len(), 50);
+    assert_eq!(active(&mut bench, 21 * SECOND + 1), []);
+    bench.table.finish(&mut bench.log);
+    assert_eq!(active(&mut bench, 0), []);
 }
