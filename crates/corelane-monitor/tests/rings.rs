@@ -1,7 +1,7 @@
 //! Several rings, each with a Dispatcher of its own, find what one finds.
 
 use corelane_monitor::{
-    Continuous, Found, Inspection, Plan, Progress, Report, STEP_NS, Settings, Silence, Source, Steps, watch,
+    Continuous, Findings, Found, Inspection, Plan, Progress, Report, STEP_NS, Settings, Silence, Source, Steps, watch,
     watch_rings,
 };
 use corelane_net::capture::{LinkType, Options, Reader, Record};
@@ -265,5 +265,53 @@ fn a_ring_that_panics_ends_the_others() {
         }
         let panic = catch_unwind(AssertUnwindSafe(|| watch_all(rings, |_| ()))).expect_err("a panic");
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
+    }
+}
+
+/// Bytes of all conversations.
+fn bytes(findings: &Findings) -> u64 {
+    let volumes = findings.protocols.values().chain(&findings.untold).chain(&findings.silent);
+    volumes.map(|volume| volume.bytes).sum()
+}
+
+/// The bytes that hosts have sent, and the conversations that began.
+fn of_facts(findings: &Findings) -> [u64; 2] {
+    let facts = findings.facts.as_deref().expect("facts");
+    assert_eq!((facts.more_hosts, facts.cut.len()), (0, 0));
+    let begun = facts.timeline.bins().iter().flat_map(|bin| bin.conversations).map(u64::from).sum();
+    [facts.hosts.iter().map(|(_, host)| host.sent).sum(), begun]
+}
+
+/// Whichever ring is ahead of the others.
+#[test]
+fn facts_of_rings_are_given_out_once() {
+    let capture = Conversations { seed: 3, conversations: 400, trouble: 5, spoofed: 100 }.capture();
+    let mut reader = Reader::from_bytes(capture).expect("a capture");
+    let records = frames(|records| {
+        let keep =
+            |record: Record<'_>| records.push((record.time_ns, record.wire_len, record.link, record.data.to_vec()));
+        !matches!(reader.read(1000, keep), Ok(0))
+    });
+    let (settings, progress) = (Settings::default(), Progress::new());
+    let continuous = Continuous { snapshot_s: 1, ..Continuous::default() };
+    let inspection = Inspection { facts: true, ..Inspection::default() };
+    for (rings, first_is_empty) in [(1, false), (2, false), (3, false), (1, true), (2, true)] {
+        let plan = Plan { analyzers: 3, capacity: 64, ..Plan::default() };
+        let mut sources = split(&records, rings);
+        if first_is_empty {
+            // It has no clock, so that there is no snapshot: all waits for the end.
+            sources.insert(0, Records(Vec::new(), 0));
+        }
+        let mut sum = [0; 2];
+        let damage = |_, never| match never {};
+        let out = |found: Found<'_>| {
+            if let Found::Snapshot(_, findings) = found {
+                sum.iter_mut().zip(of_facts(findings)).for_each(|(sum, count)| *sum += count);
+            }
+        };
+        let ran = watch_rings(sources, &settings, &continuous, &inspection, &plan, &progress, damage, out);
+        let (_, findings) = ran.expect("the plan is good");
+        sum.iter_mut().zip(of_facts(&findings)).for_each(|(sum, count)| *sum += count);
+        assert_eq!(sum, [bytes(&findings), findings.conversations.conversations], "{rings} rings");
     }
 }

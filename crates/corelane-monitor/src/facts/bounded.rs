@@ -55,6 +55,24 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
         self.dropped += (before - self.entries.len()) as u64;
     }
 
+    /// Takes all out. What is left is empty, and has no memory.
+    pub(crate) fn take(&mut self) -> Self {
+        let empty = Bounded::new(self.most, *self.entries.hasher());
+        std::mem::replace(self, empty)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Adds those of another one.
+    pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut V, V)) {
+        self.dropped += other.dropped;
+        for (key, value) in other.entries {
+            self.update(&key, K::clone, |own| add(own, value));
+        }
+    }
+
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,7 +1,8 @@
 //! What one partition gathers, in bounded tables, and how the partitions are joined.
 
 use super::bounded::{Bounded, Few, Weight};
-use super::{Facts, HOSTS, NAMES, UNKNOWN, cut};
+use super::counted::{Counted, News, Quiet};
+use super::{Facts, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};
 use corelane_net::decode::flags::{FIN, PSH, RST, SYN};
@@ -15,6 +16,8 @@ use std::net::{IpAddr, Ipv6Addr};
 /// The most entries of tables; a little less than a power of two, by which tables grow.
 const HOST_ENTRIES: usize = 896;
 const NAME_ENTRIES: usize = 448;
+/// In steps, of a second or so, there are fewer: so there is memory for what hosts reach, and what was counted.
+const NAME_ENTRIES_IN_STEPS: usize = 224;
 const OTHER_ENTRIES: usize = 224;
 /// The most hosts of conversations that wait to be added up.
 const WAITING: usize = 64;
@@ -44,6 +47,15 @@ pub struct Port {
     pub is_tcp: bool,
     /// The number.
     pub number: u16,
+}
+
+/// A port of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Service {
+    /// The host.
+    pub host: IpAddr,
+    /// The port.
+    pub port: Port,
 }
 
 /// The first six ports of a host.
@@ -113,11 +125,11 @@ pub struct Host {
     pub sent: u64,
     /// Bytes on the wire that it received.
     pub received: u64,
-    /// Its conversations.
+    /// Its conversations. In steps each counts once: in the step in which it has its first packet.
     pub conversations: u32,
-    /// Those of them that it answered.
+    /// Those that it answered. In steps each counts once: in the step of its first answer.
     pub served: u32,
-    /// Their least and largest time.
+    /// The least and largest time of its conversations, in steps too: of all that have a packet in the step.
     pub span: Span,
     /// The protocols that were identified, as a set of bits by their [places](super::series_of).
     pub protocols: u32,
@@ -125,6 +137,8 @@ pub struct Host {
     pub ports: Ports,
     /// Names by which it was asked, in HTTP and in hellos.
     pub names: Option<Box<Few<HostName, 3>>>,
+    /// Services that answered it, refusals aside. Only in steps.
+    pub reached: Option<Box<Few<Service, 8>>>,
 }
 
 /// How often a name was asked for.
@@ -213,47 +227,74 @@ pub(crate) struct Part {
     names: [Bounded<HostName, Name>; 3],
     fingerprints: Bounded<HostName, Fingerprint>,
     unknown: Bounded<Port, Unknown>,
+    /// What was counted of conversations that go on: stays when the rest is taken.
+    pub(super) quiet: Quiet,
 }
 
 impl Part {
-    pub(crate) fn new(keys: HashKeys) -> Self {
+    pub(crate) fn new(keys: HashKeys, in_steps: bool) -> Self {
+        let names = if in_steps { NAME_ENTRIES_IN_STEPS } else { NAME_ENTRIES };
         Part {
             hosts: Bounded::new(HOST_ENTRIES, keys),
             waiting: Vec::with_capacity(WAITING + 1),
-            names: std::array::from_fn(|_| Bounded::new(NAME_ENTRIES, keys)),
+            names: std::array::from_fn(|_| Bounded::new(names, keys)),
             fingerprints: Bounded::new(OTHER_ENTRIES, keys),
             unknown: Bounded::new(OTHER_ENTRIES, keys),
+            quiet: Quiet::new(keys),
         }
     }
 
-    /// Counts a conversation that is over, at both its hosts. `series` is the place of its protocol.
+    /// Takes what was gathered, if there is anything.
+    pub(crate) fn take(&mut self) -> Option<Tables> {
+        self.settle();
+        let tables = Tables {
+            hosts: self.hosts.take(),
+            names: self.names.each_mut().map(Bounded::take),
+            fingerprints: self.fingerprints.take(),
+            unknown: self.unknown.take(),
+        };
+        (!tables.is_empty()).then_some(tables)
+    }
+
+    /// Counts what a conversation has had, at both its hosts. `series` is the place of its protocol.
     pub(super) fn conversation(
         &mut self,
         conversation: &Conversation,
+        (news, counted): (&News, &mut Counted),
         client: Side,
         series: Option<usize>,
         name: Option<&str>,
+        in_steps: bool,
     ) {
-        let span = Span(conversation.first_ns(), conversation.last_ns());
-        for side in [client, client.other()] {
-            let end = conversation.end(side);
-            let (sent, received) = (conversation.bytes(side), conversation.bytes(side.other()));
-            let flags = conversation.tcp_flags(side);
-            let is_refused = conversation.is_tcp() && flags & (SYN | RST | PSH | FIN) == RST;
-            let serves = side != client && conversation.packets(side) > 0 && !is_refused;
-            let mut host =
-                Host { sent, received, conversations: 1, served: u32::from(serves), span, ..Host::default() };
-            host.protocols = series.map_or(0, |series| 1 << series);
-            if serves {
-                host.ports.add(Port { is_tcp: conversation.is_tcp(), number: end.port() });
+        let server = client.other();
+        let ends = [client, server].map(|side| conversation.end(side));
+        let flags = conversation.tcp_flags(server);
+        let is_refused = conversation.is_tcp() && flags & (SYN | RST | PSH | FIN) == RST;
+        let serves = conversation.packets(server) > 0 && !is_refused;
+        let port = Port { is_tcp: conversation.is_tcp(), number: ends[1].port() };
+        let [sent, received] = [client, server].map(|side| news.bytes[side.index()]);
+        let mut asks = Host {
+            sent,
+            received,
+            conversations: u32::from(news.is_first),
+            span: Span(conversation.first_ns(), conversation.last_ns()),
+            protocols: series.map_or(0, |series| 1 << series),
+            ..Host::default()
+        };
+        let mut answers = Host { sent: received, received: sent, ..asks.clone() };
+        if serves {
+            answers.served = u32::from(!counted.is_served);
+            counted.is_served = true;
+            answers.ports.add(port);
+            if in_steps {
+                let service = Service { host: ends[1].ip(), port };
+                asks.reached.get_or_insert_default().add(&service, |&service| service);
             }
-            if side != client
-                && let Some(name) = name
-            {
-                host.names.get_or_insert_default().add(name, |name| cut(name, HOST_NAME));
-            }
-            self.waiting.push((bits(end.ip()), host));
         }
+        if let Some(name) = name {
+            answers.names.get_or_insert_default().add(name, |name| cut(name, HOST_NAME));
+        }
+        self.waiting.extend([(bits(ends[0].ip()), asks), (bits(ends[1].ip()), answers)]);
         if self.waiting.len() >= WAITING {
             self.settle();
         }
@@ -316,17 +357,17 @@ impl Part {
         );
     }
 
-    /// Counts a conversation with payload of no known protocol.
-    pub(super) fn unknown(&mut self, conversation: &Conversation, first: &[u8]) {
+    /// Counts what a conversation has had whose payload is of no known protocol.
+    pub(super) fn unknown(&mut self, conversation: &Conversation, news: &News, counted: &mut Counted, first: &[u8]) {
         let ends = Side::BOTH.map(|side| conversation.end(side));
-        let bytes = Side::BOTH.iter().map(|&side| conversation.bytes(side)).sum::<u64>();
+        let is_first = !std::mem::replace(&mut counted.is_unknown, true);
         let port = Port { is_tcp: conversation.is_tcp(), number: ends[1].port() };
         self.unknown.update(
             &port,
             |&port| port,
             |entry| {
-                entry.conversations += 1;
-                entry.bytes += bytes;
+                entry.conversations += u64::from(is_first);
+                entry.bytes += news.bytes.iter().sum::<u64>();
                 entry.span.add(Span(conversation.first_ns(), conversation.last_ns()));
                 if entry.first.is_empty() {
                     (entry.example, entry.first) = (Some((ends[0].ip(), ends[1].ip())), first.into());
@@ -343,16 +384,41 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
-/// Joins partitions in this order.
-pub(super) fn join(parts: impl Iterator<Item = Part>, facts: &mut Facts) {
+/// What was gathered in the tables of a [`Part`].
+#[derive(Debug)]
+pub(crate) struct Tables {
+    hosts: Bounded<u128, Host>,
+    names: [Bounded<HostName, Name>; 3],
+    fingerprints: Bounded<HostName, Fingerprint>,
+    unknown: Bounded<Port, Unknown>,
+}
+
+impl Tables {
+    fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+            && self.names.iter().all(Bounded::is_empty)
+            && self.fingerprints.is_empty()
+            && self.unknown.is_empty()
+    }
+
+    /// Adds those of the same partition that came later, within the bounds of one.
+    pub(super) fn merge(&mut self, other: Tables) {
+        self.hosts.merge(other.hosts, Host::merge);
+        self.names.iter_mut().zip(other.names).for_each(|(own, other)| own.merge(other, Name::merge));
+        self.fingerprints.merge(other.fingerprints, Fingerprint::merge);
+        self.unknown.merge(other.unknown, Unknown::merge);
+    }
+}
+
+/// Joins partitions in this order, and lists so many hosts.
+pub(super) fn join(parts: impl Iterator<Item = Tables>, most_hosts: usize, facts: &mut Facts) {
     let mut hosts = HashMap::<u128, Host, _>::with_hasher(HashKeys::random());
     let mut names: [BTreeMap<HostName, Name>; 3] = Default::default();
     let mut fingerprints = BTreeMap::<HostName, Fingerprint>::new();
     let mut unknown = BTreeMap::<Port, Unknown>::new();
     let mut dropped = [0; 6];
-    for mut part in parts {
-        part.settle();
-        let Part { hosts: of_hosts, names: of_names, fingerprints: of_fingerprints, unknown: of_unknown, .. } = part;
+    for part in parts {
+        let Tables { hosts: of_hosts, names: of_names, fingerprints: of_fingerprints, unknown: of_unknown } = part;
         let tables = [of_fingerprints.dropped(), of_unknown.dropped(), of_hosts.dropped()];
         let counts = tables.into_iter().chain(of_names.iter().map(Bounded::dropped));
         dropped.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
@@ -368,7 +434,7 @@ pub(super) fn join(parts: impl Iterator<Item = Part>, facts: &mut Facts) {
     facts.cut = names_of.into_iter().zip(dropped).filter(|&(_, count)| count > 0).map(|(name, _)| name).collect();
     let [no_fingerprints, no_unknown, no_hosts, no_names @ ..] = dropped;
     // There are many, of which few are listed.
-    let (hosts, more_hosts) = heaviest(hosts, (HOSTS, 0), no_hosts);
+    let (hosts, more_hosts) = heaviest(hosts, (most_hosts, 0), no_hosts);
     let address = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical();
     facts.hosts = hosts.into_iter().map(|(bits, host)| (address(bits), host)).collect();
     facts.more_hosts = more_hosts;
@@ -410,6 +476,9 @@ impl Host {
         self.ports.merge(other.ports);
         if let Some(names) = other.names {
             self.names.get_or_insert_default().merge(*names);
+        }
+        if let Some(reached) = other.reached {
+            self.reached.get_or_insert_default().merge(*reached);
         }
     }
 

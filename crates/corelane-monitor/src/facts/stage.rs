@@ -2,13 +2,16 @@
 
 use super::bins::{Bins, Sum};
 use super::bounded::First;
-use super::part::{NAME, NameKind, Part};
-use super::{CONVERSATIONS, HostName, cut};
+use super::counted::Counted;
+use super::part::{NAME, NameKind, Part, Tables};
+use super::{HostName, Lists, cut};
+use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side, State};
 use corelane_net::decode::{TCP, UDP};
 use corelane_net::protocol::{Event, Protocol};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 
 /// Every protocol, in the order of their places in sets and series.
@@ -72,6 +75,8 @@ impl Sum for Bin {
 }
 
 /// A conversation with much traffic. The order is by bytes, the larger first, then by time and ends.
+///
+/// In steps bytes and packets are those since the last snapshot. All else is what is known so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Talked {
     /// The client's end and the server's.
@@ -80,13 +85,13 @@ pub struct Talked {
     pub bytes: [u64; 2],
     /// Packets that each has sent.
     pub packets: [u64; 2],
-    /// The least and the largest time, in nanoseconds since the epoch.
+    /// Its least and its largest time, in nanoseconds since the epoch.
     pub times: (u64, u64),
     /// Whether it is a TCP connection.
     pub is_tcp: bool,
     /// Its place among the [series](SERIES).
     pub series: usize,
-    /// The state that it ended in.
+    /// The state that it ended in, or that it is in.
     pub state: State,
     /// The name that the client asked for, if one was seen.
     pub name: Option<HostName>,
@@ -128,17 +133,39 @@ pub(crate) struct StageFacts {
     pub(super) timeline: Bins<Bin, 240>,
     pub(super) conversations: First<Talked>,
     pub(super) evidence: BTreeMap<(Protocol, &'static str), Evidence>,
-    pub(super) parts: Vec<(u8, Box<Part>)>,
+    pub(super) parts: BTreeMap<u8, Tables>,
+    pub(super) lists: Lists,
+    /// All before this time was given out.
+    since_ns: u64,
 }
 
 impl StageFacts {
-    pub(crate) fn new() -> Self {
+    /// For one capture, or for the first of its steps.
+    pub(crate) fn new(lists: Lists) -> Self {
         StageFacts {
             timeline: Bins::default(),
-            conversations: First::new(CONVERSATIONS),
+            conversations: First::new(lists.conversations),
             evidence: BTreeMap::new(),
-            parts: Vec::new(),
+            parts: BTreeMap::new(),
+            lists,
+            since_ns: 0,
         }
+    }
+
+    /// An empty one, for one partition.
+    pub(crate) fn part(&self, keys: HashKeys) -> Box<Part> {
+        Box::new(Part::new(keys, self.lists.in_steps))
+    }
+
+    /// Takes what was gathered before this time.
+    pub(crate) fn take_before(&mut self, time_ns: u64) -> Self {
+        let next = StageFacts { since_ns: time_ns, ..StageFacts::new(self.lists) };
+        std::mem::replace(self, next)
+    }
+
+    /// All before this time was given out, in nanoseconds since the epoch.
+    pub(crate) fn since_ns(&self) -> u64 {
+        self.since_ns
     }
 
     /// Counts a packet with an IP header.
@@ -155,41 +182,56 @@ impl StageFacts {
     }
 
     /// Takes what a partition has gathered.
-    pub(crate) fn take(&mut self, partition: u8, part: Box<Part>) {
-        self.parts.push((partition, part));
+    pub(crate) fn take(&mut self, partition: u8, part: &mut Part) {
+        if let Some(tables) = part.take() {
+            self.parts.insert(partition, tables);
+        }
     }
 
-    pub(super) fn merge(&mut self, other: StageFacts) {
+    /// Adds what came later, or from other partitions, in no more memory than one capture or step takes.
+    pub(crate) fn merge(&mut self, mut other: StageFacts) {
+        for (partition, tables) in std::mem::take(&mut other.parts) {
+            match self.parts.entry(partition) {
+                Entry::Vacant(place) => drop(place.insert(tables)),
+                Entry::Occupied(mut own) => own.get_mut().merge(tables),
+            }
+        }
+        self.merge_sums(other);
+    }
+
+    /// Adds all but the partitions.
+    pub(super) fn merge_sums(&mut self, other: StageFacts) {
         self.timeline.merge(&other.timeline);
         self.conversations.merge(other.conversations);
         for (key, evidence) in other.evidence {
             self.evidence.entry(key).or_insert(Evidence { count: 0, ..evidence }).count += evidence.count;
         }
-        self.parts.extend(other.parts);
     }
 }
 
-/// What is kept of a conversation until it is over.
+/// What is kept of a conversation with payload until it is over.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
+    counted: Counted,
     /// The name that the client asked for first.
     name: Option<HostName>,
     /// The first bytes of payload, while no protocol is known.
-    first: Vec<u8>,
+    first: Box<[u8]>,
 }
 
 /// Bytes of unknown payload that are kept.
 const FIRST: usize = 32;
 
 impl Kept {
+    /// Its memory, its own among it.
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.first.capacity() + self.name.as_ref().map_or(0, |name| name.len())
+        size_of::<Self>() + self.first.len() + self.name.as_ref().map_or(0, |name| name.len())
     }
 
     /// Keeps the first bytes.
     pub(crate) fn keep(&mut self, bytes: &[u8]) {
         if self.first.is_empty() {
-            self.first = bytes[..bytes.len().min(FIRST)].to_vec();
+            self.first = bytes[..bytes.len().min(FIRST)].into();
         }
     }
 }
@@ -202,24 +244,26 @@ pub(crate) struct Gather<'a> {
 }
 
 impl Gather<'_> {
+    /// A conversation has its first payload.
+    pub(crate) fn begin(&mut self, conversation: &Conversation) -> Box<Kept> {
+        Box::new(Kept { counted: self.part.quiet.remove(conversation), ..Kept::default() })
+    }
+
     /// Takes an event of a conversation.
-    pub(crate) fn event(&mut self, conversation: &Conversation, event: &Event, kept: &mut Option<Box<Kept>>) {
+    pub(crate) fn event(&mut self, conversation: &Conversation, event: &Event, kept: &mut Kept) {
         let ends = |client: Side| [client, client.other()].map(|side| conversation.end(side).ip());
         let mut asked = |kind, name: &str, client, time_ns| {
             let name = &*lower(name);
             self.part.name(kind, name, ends(client), time_ns);
-            let own = &mut kept.get_or_insert_default().name;
-            if own.is_none() {
-                *own = Some(name.into());
+            if kept.name.is_none() {
+                kept.name = Some(name.into());
             }
         };
         match event {
             Event::Identified(found) => {
                 let evidence = Evidence { protocol: found.protocol, text: found.evidence, count: 0 };
                 self.stage.evidence.entry((found.protocol, found.evidence)).or_insert(evidence).count += 1;
-                if let Some(kept) = kept {
-                    kept.first = Vec::new();
-                }
+                kept.first = Box::default();
             }
             Event::Http(exchange) => {
                 if let Some(request) = &exchange.request
@@ -253,40 +297,68 @@ impl Gather<'_> {
         }
     }
 
-    /// Takes a conversation that is over.
-    pub(crate) fn over(
+    /// Counts what a conversation has had since it was counted last, if anything: the rest, if it is over. `kept` is
+    /// what is kept of one with payload.
+    pub(crate) fn count(
         &mut self,
         conversation: &Conversation,
         protocol: Option<Protocol>,
-        payload: bool,
         client: Side,
-        kept: Option<Box<Kept>>,
+        kept: Option<&mut Kept>,
+        is_over: bool,
     ) {
-        let Kept { name, first } = kept.map_or_else(Kept::default, |kept| *kept);
+        let mut none = Kept::default();
+        let payload = kept.is_some();
+        let kept = match kept {
+            Some(kept) => kept,
+            None => {
+                if is_over {
+                    none.counted = self.part.quiet.remove(conversation);
+                } else if let Some(counted) = self.part.quiet.of(conversation) {
+                    none.counted = *counted;
+                } else {
+                    return;
+                }
+                &mut none
+            }
+        };
+        let Kept { counted, name, first } = kept;
+        let Some(news) = counted.count(conversation) else { return };
         let series = protocol.map_or(PROTOCOLS.len() + usize::from(!payload), series_of);
-        self.stage.timeline.aside(conversation.first_ns()).conversations[series] += 1;
+        if news.is_first {
+            // Its SYN may have come long before, and bins would be as wide as that is long ago.
+            let time_ns = conversation.first_ns().max(self.stage.since_ns);
+            self.stage.timeline.aside(time_ns).conversations[series] += 1;
+        }
         // The server of a DNS query is not the host of that name.
         let own = name.as_deref().filter(|_| protocol != Some(Protocol::Dns));
-        self.part.conversation(conversation, client, protocol.map(series_of), own);
+        let in_steps = self.stage.lists.in_steps;
+        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), own, in_steps);
         if protocol.is_none() && payload {
-            self.part.unknown(conversation, &first);
+            self.part.unknown(conversation, &news, counted, first);
         }
         let sides = [client, client.other()];
-        let bytes = sides.map(|side| conversation.bytes(side));
+        let bytes = sides.map(|side| news.bytes[side.index()]);
         let sum = bytes[0] + bytes[1];
         self.stage.conversations.add(
             |last| sum >= last.bytes[0] + last.bytes[1],
             || Talked {
                 ends: sides.map(|side| conversation.end(side)),
                 bytes,
-                packets: sides.map(|side| conversation.packets(side)),
+                packets: sides.map(|side| news.packets[side.index()]),
                 times: (conversation.first_ns(), conversation.last_ns()),
                 is_tcp: conversation.is_tcp(),
                 series,
                 state: conversation.state(),
-                name,
+                name: name.clone(),
             },
         );
+        if !payload
+            && !is_over
+            && let Some(own) = self.part.quiet.of(conversation)
+        {
+            *own = *counted;
+        }
     }
 }
 

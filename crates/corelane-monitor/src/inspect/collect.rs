@@ -6,7 +6,7 @@ use super::merge::Merge;
 use super::stage::{Harvest, Numbers};
 use crate::continuous::{Continuous, ScanEvent, ScanState, Scans};
 use crate::dispatch::Dispatcher;
-use crate::facts::{self, Facts};
+use crate::facts::{self, Facts, StageFacts};
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::{LATEST, ProbeScan, Report};
 use crate::settings::Settings;
@@ -21,7 +21,8 @@ pub enum Found<'a> {
     Lines(&'a [u8]),
     /// A scan was found, or has ended. Only where [time passes in steps](crate::watch()).
     Scan(&'a ScanEvent),
-    /// All numbers so far, at the end of a step. Only there too.
+    /// All numbers so far, at the end of a step, with the [facts](Findings::facts) of the time since the last snapshot,
+    /// each of which is given out once. Those of a ring that lags come with a later snapshot. Only there too.
     Snapshot(&'a Report, &'a Findings),
 }
 
@@ -48,8 +49,10 @@ struct Ring<'a> {
     ends: VecDeque<StepEnd>,
     /// The snapshots of each stage that wait for those of the others.
     snapshots: Vec<VecDeque<Numbers>>,
-    /// The last complete snapshot.
+    /// The last complete snapshot, without its facts.
     numbers: Option<(Box<Dispatcher>, Vec<Numbers>)>,
+    /// The facts that are still to be given out.
+    gathered: Option<StageFacts>,
     /// All its steps before this time are over.
     begun_ns: u64,
 }
@@ -82,6 +85,7 @@ impl<'a> Collector<'a> {
             ends: VecDeque::new(),
             snapshots: (0..stages).map(|_| VecDeque::new()).collect(),
             numbers: None,
+            gathered: None,
             begun_ns: 0,
         };
         Collector {
@@ -171,10 +175,16 @@ impl<'a> Collector<'a> {
     }
 
     /// Gives out the numbers of all rings, when the first of them has new ones. Those of a ring that lags are its last
-    /// ones, as no number may fall. Before the first packet of any ring there is nothing to tell.
+    /// ones, as no number may fall; its facts come once. Before the first packet of any ring there is nothing to tell.
     fn snapshot(&mut self, number: usize, dispatcher: Box<Dispatcher>, out: &mut impl FnMut(Found<'_>)) {
         let ring = &mut self.rings[number];
-        let numbers = ring.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
+        let mut numbers: Vec<_> = ring.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
+        for facts in take_facts(&mut numbers) {
+            match &mut ring.gathered {
+                Some(gathered) => gathered.merge(facts),
+                gathered => *gathered = Some(facts),
+            }
+        }
         ring.numbers = Some((dispatcher, numbers));
         if number > 0 {
             return;
@@ -188,7 +198,8 @@ impl<'a> Collector<'a> {
         if dispatchers.iter().all(|dispatcher| dispatcher.packets() == 0) {
             return;
         }
-        let (report, findings) = self.report(MainAnalyzer::new(self.settings), &dispatchers, all);
+        let gathered = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
+        let (report, findings) = self.report(MainAnalyzer::new(self.settings), &dispatchers, all, gathered);
         out(Found::Snapshot(&report, &findings));
     }
 
@@ -196,21 +207,28 @@ impl<'a> Collector<'a> {
     pub(super) fn finish(
         mut self,
         dispatchers: &[Dispatcher],
-        numbers: Vec<Numbers>,
+        mut numbers: Vec<Numbers>,
         mut out: impl FnMut(Found<'_>),
     ) -> (Report, Findings) {
         if let Some(scans) = &mut self.scans {
             scans.finish(|event| tell(event, &mut self.latest, &mut out));
         }
         let main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
-        self.report(main, dispatchers, numbers)
+        let mut gathered: Vec<_> = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
+        gathered.extend(take_facts(&mut numbers));
+        self.report(main, dispatchers, numbers, gathered)
     }
 
-    fn report(&self, mut main: MainAnalyzer, dispatchers: &[Dispatcher], numbers: Vec<Numbers>) -> (Report, Findings) {
+    fn report(
+        &self,
+        mut main: MainAnalyzer,
+        dispatchers: &[Dispatcher],
+        numbers: Vec<Numbers>,
+        gathered: Vec<StageFacts>,
+    ) -> (Report, Findings) {
         let mut findings = Findings::default();
-        let (mut gathered, mut trials) = (Vec::new(), Vec::new());
+        let mut trials = Vec::new();
         for (mut result, found) in numbers {
-            gathered.extend(result.gathered.take().and_then(Arc::into_inner));
             trials.extend(result.trials.take().and_then(Arc::into_inner));
             main.partial_result(result);
             findings.add(&found);
@@ -230,11 +248,19 @@ impl<'a> Collector<'a> {
         }
         if !gathered.is_empty() {
             let mut all = Facts::of(gathered);
-            facts::tell(&report, &trials, &mut all);
+            // Stories need all attempts, which only a whole capture keeps.
+            if self.scans.is_none() {
+                facts::tell(&report, &trials, &mut all);
+            }
             findings.facts = Some(Box::new(all));
         }
         (report, findings)
     }
+}
+
+/// Takes the facts out of the numbers, which may then be copied.
+fn take_facts(numbers: &mut [Numbers]) -> impl Iterator<Item = StageFacts> {
+    numbers.iter_mut().filter_map(|(result, _)| result.gathered.take().and_then(Arc::into_inner))
 }
 
 /// Gives out news of a scan, and keeps it among the latest, with all its failures once it has ended.

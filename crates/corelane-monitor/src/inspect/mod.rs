@@ -103,8 +103,9 @@ pub struct Inspection {
     pub fragments: defrag::Limits,
     /// Whether conversations are followed. If not there are no events of theirs, and the work for them is saved.
     pub payload: bool,
-    /// Whether [facts](Findings::facts) for people are gathered, for which conversations have to be followed, over a
-    /// whole capture. A run [without an end](crate::watch()) gathers none.
+    /// Whether [facts](Findings::facts) for people are gathered, for which conversations have to be followed. They are
+    /// of a whole capture; in a run [without an end](crate::watch()) of the time between two
+    /// [snapshots](Found::Snapshot).
     pub facts: bool,
 }
 

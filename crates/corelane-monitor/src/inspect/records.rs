@@ -36,10 +36,10 @@ pub(super) struct Records<'a> {
 
 impl Observer<Talk> for Records<'_> {
     fn begin(&mut self, conversation: &Conversation) -> Option<Talk> {
-        let gathers = self.facts.is_some();
-        let detail = if self.wanted.has(Events::MESSAGES) || gathers { Detail::Full } else { Detail::Counts };
+        let kept = self.facts.as_mut().map(|facts| facts.begin(conversation));
+        let detail = if self.wanted.has(Events::MESSAGES) || kept.is_some() { Detail::Full } else { Detail::Counts };
         let name = self.name(conversation);
-        Some(Talk::new(conversation, name, detail, gathers))
+        Some(Talk::new(conversation, name, detail, kept))
     }
 
     fn progress(
@@ -62,16 +62,15 @@ impl Observer<Talk> for Records<'_> {
                 // needs the memory or the ports.
                 self.events(subject, &mut talk, found, None);
                 self.unanswered_hello(subject, &mut talk);
-                let protocol = talk.identified.map(|identified| identified.protocol);
-                let client = talk.identified.and_then(|identified| identified.client);
+                let (protocol, client) = (talk.protocol(), talk.client());
                 kept = talk.kept;
-                (talk.name, protocol, talk.before, client.unwrap_or(Side::Originator), talk.transactions)
+                (talk.name, protocol, talk.before, client, talk.transactions)
             }
             None => (self.name(conversation), None, None, Side::Originator, 0),
         };
         self.findings.over(conversation, protocol, payload);
         if let Some(facts) = &mut self.facts {
-            facts.over(conversation, protocol, payload, client, kept);
+            facts.count(conversation, protocol, client, kept.as_deref_mut(), true);
         }
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, before, payload, transactions, ending };
@@ -102,8 +101,8 @@ impl Records<'_> {
     }
 
     fn event(&mut self, subject: Subject<'_>, talk: &mut Talk, event: Event, number: Option<u64>) {
-        if let Some(facts) = &mut self.facts {
-            facts.event(subject.conversation, &event, &mut talk.kept);
+        if let (Some(facts), Some(kept)) = (&mut self.facts, &mut talk.kept) {
+            facts.event(subject.conversation, &event, kept);
         }
         let seen = &mut self.findings.seen;
         match event {

@@ -12,7 +12,7 @@ use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
 use crate::continuous::{Continuous, Detector};
 use crate::eve::Events;
-use crate::facts::{Gather, Part, StageFacts};
+use crate::facts::{Gather, Lists, Part, StageFacts};
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
@@ -23,7 +23,7 @@ use crate::state_report::StateReport;
 use crate::steps::{begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
-use corelane_net::conversation::Partition;
+use corelane_net::conversation::{Partition, Side};
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
 use std::sync::Arc;
 
@@ -160,7 +160,7 @@ impl<'a> Stage<'a> {
         run: &Run,
         spares: &'a Spares,
     ) -> Self {
-        let gathers = inspection.facts && inspection.payload && continuous.is_none();
+        let gathers = inspection.facts && inspection.payload;
         let scans = match continuous {
             None => {
                 let mut analyzer = SubAnalyzer::new(settings, run);
@@ -189,7 +189,10 @@ impl<'a> Stage<'a> {
             lines: Lines::default(),
             snapshots: Vec::new(),
             findings: Findings::default(),
-            facts: gathers.then(|| Box::new(StageFacts::new())),
+            facts: gathers.then(|| {
+                let lists = if continuous.is_none() { Lists::PAGE } else { Lists::STEP };
+                Box::new(StageFacts::new(lists))
+            }),
         }
     }
 
@@ -260,7 +263,7 @@ impl<'a> Stage<'a> {
         let inspection = &self.inspection;
         let cell = self.cells[usize::from(partition)].get_or_insert_with(|| {
             let partition = Partition::new(&inspection.conversations, &inspection.fragments);
-            let part = self.facts.is_some().then(|| Box::new(Part::new(self.keys)));
+            let part = self.facts.as_ref().map(|facts| facts.part(self.keys));
             Box::new(Cell { partition, named: 0, part, most_bytes: [0; 2] })
         });
         let key = Key::packet(number, partition);
@@ -315,7 +318,8 @@ impl<'a> Stage<'a> {
         self.passed = Key::mark(number, step_of(time_ns), 0);
         self.end_steps(number, time_ns);
         if snapshot {
-            let numbers = self.numbers();
+            let mut numbers = self.numbers();
+            numbers.0.gathered = self.gather(time_ns);
             self.snapshots.push(numbers);
         }
     }
@@ -343,6 +347,29 @@ impl<'a> Stage<'a> {
             self.step = step + 1;
         }
         self.step = self.step.max(step_of(begun_ns));
+    }
+
+    /// Takes the facts of the time before this, those of conversations that go on among them.
+    fn gather(&mut self, time_ns: u64) -> Option<Arc<StageFacts>> {
+        let facts = self.facts.as_deref_mut()?;
+        for Cell { partition, part, .. } in self.cells.iter_mut().flatten().map(|cell| &mut **cell) {
+            let Some(part) = part.as_deref_mut() else { continue };
+            let since_ns = facts.since_ns();
+            let mut gather = Gather { stage: facts, part };
+            partition.active_since(since_ns, |conversation, talk| {
+                let (protocol, client) =
+                    talk.as_ref().map_or((None, Side::Originator), |talk| (talk.protocol(), talk.client()));
+                let kept = talk.and_then(|talk| talk.kept.as_deref_mut());
+                gather.count(conversation, protocol, client, kept, false);
+            });
+        }
+        let mut gathered = facts.take_before(time_ns);
+        for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
+            if let Some(part) = cell.as_mut().and_then(|cell| cell.part.as_deref_mut()) {
+                gathered.take(partition, part);
+            }
+        }
+        Some(Arc::new(gathered))
     }
 
     /// The first step, of those that are not over, at whose end something expires.
@@ -405,14 +432,7 @@ impl<'a> Stage<'a> {
         self.passed = Key::END;
         let mut result = self.scans.finish(max_time);
         (result.tcp, result.malformed) = (self.tcp, self.malformed);
-        if let Some(mut facts) = self.facts.take() {
-            for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
-                if let Some(part) = cell.as_mut().and_then(|cell| cell.part.take()) {
-                    facts.take(partition, part);
-                }
-            }
-            result.gathered = Some(Arc::from(facts));
-        }
+        result.gathered = self.gather(max_time);
         (result, self.findings())
     }
 

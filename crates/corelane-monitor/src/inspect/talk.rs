@@ -19,8 +19,7 @@ pub(super) struct Talk {
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos, queries and SSH handshakes so far.
     pub(super) transactions: u64,
-    /// Whether facts for people are gathered, and what is kept for them.
-    gathers: bool,
+    /// What is kept for facts, if they are gathered.
     pub(super) kept: Option<Box<Kept>>,
 }
 
@@ -60,10 +59,25 @@ fn flow_id(community_id: &str, words: [u64; 3]) -> u64 {
 }
 
 impl Talk {
-    pub(super) fn new(conversation: &Conversation, name: Option<Name>, detail: Detail, gathers: bool) -> Self {
+    pub(super) fn new(
+        conversation: &Conversation,
+        name: Option<Name>,
+        detail: Detail,
+        kept: Option<Box<Kept>>,
+    ) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let session = Session::with(carrier, detail);
-        Talk { session, name, identified: None, before: None, hello: None, transactions: 0, gathers, kept: None }
+        Talk { session, name, identified: None, before: None, hello: None, transactions: 0, kept }
+    }
+
+    /// The protocol that is known.
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        self.identified.map(|identified| identified.protocol)
+    }
+
+    /// The client, as far as it is known.
+    pub(super) fn client(&self) -> Side {
+        self.identified.and_then(|identified| identified.client).unwrap_or(Side::Originator)
     }
 }
 
@@ -73,8 +87,11 @@ impl Application for Talk {
     #[inline]
     fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], found: &mut Vec<Event>) {
         self.session.data(side, time_ns, bytes, found);
-        if self.gathers && self.session.protocol().is_none() && !bytes.is_empty() {
-            self.kept.get_or_insert_default().keep(bytes);
+        if let Some(kept) = &mut self.kept
+            && self.session.protocol().is_none()
+            && !bytes.is_empty()
+        {
+            kept.keep(bytes);
         }
     }
 
@@ -89,8 +106,9 @@ impl Application for Talk {
     #[inline]
     fn heap_bytes(&self) -> usize {
         let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
-        let kept = |kept: &Kept| size_of::<Kept>() + kept.heap_bytes();
-        self.session.heap_bytes() + self.hello.as_ref().map_or(0, hello) + self.kept.as_deref().map_or(0, kept)
+        self.session.heap_bytes()
+            + self.hello.as_ref().map_or(0, hello)
+            + self.kept.as_deref().map_or(0, Kept::heap_bytes)
     }
 
     #[inline]

@@ -153,11 +153,19 @@ fn measure<S: Source<Error = Infallible> + Send>(
     held_from: usize,
 ) -> Measured {
     let mut case = case.clone();
-    case.continuous.snapshot_s = 60 * minutes;
+    // Facts are taken at each snapshot, so there are many.
+    let every = if case.inspection.facts { 60 * minutes } else { 1 };
+    case.continuous.snapshot_s = 60 * minutes / every;
     let progress = &Progress::new();
     let (begun, mut bytes, mut found) = (resident(), Vec::new(), Vec::new());
+    let mut snapshots = 0;
     let out = |news: Found<'_>| match news {
-        Found::Snapshot(..) => {
+        Found::Snapshot(_, findings) => {
+            assert_eq!(findings.facts.is_some(), case.inspection.facts);
+            snapshots += 1;
+            if snapshots % every > 0 {
+                return;
+            }
             if bytes.len() >= held_from {
                 hold_up(progress);
             }
@@ -214,9 +222,10 @@ fn scenario() {
         "flood" => flood([64, 24], false, 6_000_000, &spoofed),
         "flood, payload" => flood([192, 96], true, 1_500_000, &spoofed),
         "scanners" => flood([64, 48], false, 3_000_000, &scanners),
-        "hours" => hours(analyzers, 4, 80, false),
-        "hours, held up" => hours(analyzers, 6, 20, true),
-        "thirty days" => hours(analyzers, 30 * 24, 80, false),
+        "hours" => hours(analyzers, 4, 80, false, false),
+        "hours, facts" => hours(analyzers, 4, 80, true, false),
+        "hours, held up" => hours(analyzers, 6, 20, false, true),
+        "thirty days" => hours(analyzers, 30 * 24, 80, false, false),
         _ => say("SKIPPED: this is run by the other tests of its file"),
     }
 }
@@ -245,12 +254,13 @@ fn flood([limit, most]: [u64; 2], payload: bool, packets: u64, make: &(dyn Fn(u6
 const ON_THE_WAY: u64 = 2 << 20;
 
 /// Usual traffic for so many hours. If the output stage is held up, from the third hour on.
-fn hours(analyzers: usize, hours: u64, per_second: u64, is_held_up: bool) {
+fn hours(analyzers: usize, hours: u64, per_second: u64, facts: bool, is_held_up: bool) {
     let source =
         Made { packets: hours * 3600 * per_second, at: 0, per_second, make: |number| usual(number, per_second) };
     let plan = plan(analyzers, QueueKind::Lane, Plan::CAPACITY);
+    let case = Case { inspection: Inspection { facts, ..Inspection::default() }, ..Case::default() };
     let held_from = if is_held_up { 12 } else { usize::MAX };
-    let Measured { bytes, found, report } = measure(source, &Case::default(), &plan, 10, held_from);
+    let Measured { bytes, found, report } = measure(source, &case, &plan, 10, held_from);
     let (before, after) = bytes.split_at(12);
     let second_hour = *before[6..].iter().max().expect("six of ten minutes");
     let days: Vec<_> = bytes.chunks(24 * 6).map(|day| day.iter().max().map_or(0, |most| most >> 10)).collect();
@@ -274,7 +284,7 @@ fn a_flood_stays_within_a_limit() {
 
 #[test]
 fn memory_is_the_same_after_hours() {
-    alone("hours with 0");
+    ["hours with 0", "hours, facts with 0", "hours, facts with 2"].into_iter().for_each(alone);
 }
 
 /// What is on its way between threads depends on how they are scheduled. The most of it, which days may bring about, is
