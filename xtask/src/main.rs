@@ -8,7 +8,7 @@
 //! | `mutant.rs`, `mutants.rs`, `tree.rs` | the form of a fault; applying each to a copy of the sources |
 //! | `cargo.rs`, `column.rs`, `rows.rs`, `tool.rs` | test binaries; the table's columns and rows; running them |
 //! | `evidence.rs`, `verify.rs`, `release.rs` | records and `docs/evidence.md`; everything at once; packages |
-//! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the picture of a terminal |
+//! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the pictures in the documents |
 //! | `workspace.rs` | the parts that all commands use |
 
 #[cfg(test)]
@@ -45,7 +45,7 @@ enum Command {
     Run(tool::Arguments),
     /// Writes docs/evidence.md for a release: the table of what `verify` has seen of this commit
     Evidence,
-    /// Makes the picture of the monitor's demo in docs/pictures
+    /// Makes the pictures in docs/pictures: of the demo, of a terminal (by tmux), of a page (by chromium)
     Pictures,
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,

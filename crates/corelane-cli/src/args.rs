@@ -28,6 +28,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Monitor(Box<MonitorArguments>),
+    Top(Box<TopArguments>),
     Gen(GenArguments),
     /// Writes a script that completes commands in a shell
     #[command(
@@ -44,7 +45,7 @@ Examples:
   corelane man monitor > ~/.local/share/man/man1/corelane-monitor.1")]
     Man {
         /// The command to describe [default: the program as a whole]
-        #[arg(value_parser = ["monitor", "gen", "completions", "man"])]
+        #[arg(value_parser = ["monitor", "top", "gen", "completions", "man"])]
         command: Option<String>,
     },
 }
@@ -375,6 +376,10 @@ pub(crate) struct Outputs {
     /// Shows no progress; there is none anyway where the standard error is no terminal
     #[arg(short, long, visible_alias = "no-progress")]
     pub(crate) quiet: bool,
+
+    /// Whether a screen takes the place of all these
+    #[arg(skip)]
+    pub(crate) screen: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -383,6 +388,134 @@ pub(crate) enum Format {
     Text,
     /// One document, the same for any spread of the work
     Json,
+}
+
+/// Shows what passes now: rates, scans, talkers, conversations, names.
+///
+/// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are told as by `corelane monitor
+/// --continuous`. Nothing is lost to a slow terminal.
+#[derive(Args, Debug)]
+#[command(
+    override_usage = "corelane top [OPTIONS] -i IFACE\n       corelane top [OPTIONS] FILE...\n       corelane top [OPTIONS] --demo",
+    after_help = "\
+Examples:
+  corelane top -i eth0                     what passes on an interface, until q
+  corelane top capture.pcap                as it was recorded
+  corelane top --speed 60 capture.pcap     an hour in a minute
+  corelane top --speed max capture.pcap    its end at once
+  ssh gate 'tcpdump -w - not port 22' | corelane top -
+
+Keys: Tab panel, arrows select, Enter details of a host, s order, / filter, Space pause,
+q quit, ? all keys. A filter has the words of the page that `monitor --html` makes:
+ip:10.0.0.0/8 port:443 sni:example proto:dns, or any word.
+
+Exit codes: 0 done, also by q, Ctrl-C or SIGTERM; 1 some input is missing or damaged; 2 wrong usage,
+or nothing could be read."
+)]
+pub(crate) struct TopArguments {
+    /// Captures, one after the other; `-` is the standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["demo", "interface"])]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Plays 2,000,000 made-up packets with some scans
+    #[arg(long, conflicts_with = "files")]
+    pub(crate) demo: bool,
+
+    /// Captures from an interface
+    #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo"])]
+    pub(crate) interface: Option<String>,
+
+    /// How many times as fast as it was recorded a capture is played: a number, or `max` for no waiting
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed, conflicts_with = "interface")]
+    pub(crate) speed: f64,
+
+    /// Shows only packets that this program accepts: what `tcpdump -ddd EXPRESSION` prints
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
+    pub(crate) filter_program: Option<PathBuf>,
+
+    /// Shows only packets that this expression of tcpdump's language accepts
+    #[cfg(feature = "libpcap")]
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program"])]
+    pub(crate) filter: Option<String>,
+
+    /// The kernel's memory for packets that wait
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory, requires = "interface")]
+    pub(crate) ring_size: u64,
+
+    /// The user to become once everything is open, if started as root
+    #[arg(long, value_name = "NAME", requires = "interface")]
+    pub(crate) user: Option<String>,
+
+    /// How long a failed attempt or probe counts; s, m, h and d may follow
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span)]
+    pub(crate) forget: Duration,
+
+    /// Threads that analyse, beside one that reads; 0: one thread does it all [default: as many as CPUs]
+    #[arg(long, value_name = "N", value_parser = analyzers)]
+    pub(crate) analyzers: Option<u16>,
+
+    /// The most memory to use; K, M and G may follow
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory)]
+    pub(crate) memory_limit: u64,
+
+    #[command(flatten)]
+    pub(crate) detection: Detection,
+}
+
+impl TopArguments {
+    /// The same for the monitor, whose outputs are a screen.
+    pub(crate) fn monitor(self) -> MonitorArguments {
+        MonitorArguments {
+            files: self.files,
+            demo: self.demo,
+            capture: Capture {
+                interface: self.interface,
+                interfaces: false,
+                filter_program: self.filter_program,
+                #[cfg(feature = "libpcap")]
+                filter: self.filter,
+                write: None,
+                snaplen: 256 << 10,
+                ring_size: self.ring_size,
+                rings: NonZeroU16::MIN,
+                promiscuous: Whether::On,
+            },
+            endless: Endless {
+                continuous: true,
+                forget: self.forget,
+                suppress: Duration::from_secs(60 * 60),
+                stats_interval: Duration::from_secs(1),
+                metrics: None,
+                user: self.user,
+                drop_all: false,
+            },
+            detection: self.detection,
+            spread: Spread {
+                analyzers: self.analyzers,
+                queue: QueueKind::default(),
+                queue_capacity: Plan::CAPACITY,
+                queue_batch: None,
+                sharing: SharingName::Even,
+                memory_limit: Some(self.memory_limit),
+                cpus: None,
+                preload: false,
+                mmap: false,
+            },
+            outputs: Outputs {
+                format: Format::Text,
+                probes: true,
+                top: 0,
+                count_sources: None,
+                protocols: true,
+                eve: None,
+                html: None,
+                eve_types: Vec::new(),
+                timing: None,
+                quiet: true,
+                screen: true,
+            },
+        }
+    }
 }
 
 /// Writes a synthetic capture with planted port scans.
@@ -451,6 +584,16 @@ fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "not a whole number, or too large; give one such as 20".to_owned())
 }
 
+/// A speed; `max` is an infinite one.
+fn speed(text: &str) -> Result<f64, String> {
+    if text == "max" {
+        return Ok(f64::INFINITY);
+    }
+    let (least, most) = SPEEDS;
+    let speed = text.parse().ok().filter(|speed| (least..=most).contains(speed));
+    speed.ok_or_else(|| format!("not a number from {least} to {most}, nor `max`; give one such as 10 or 0.5"))
+}
+
 fn queues() -> impl TypedValueParser<Value = QueueKind> {
     PossibleValuesParser::new(QueueKind::ALL.map(QueueKind::name)).try_map(|name| name.parse::<QueueKind>())
 }
@@ -485,6 +628,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
 /// A list of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cpus(pub(crate) Vec<usize>);
+
+/// The slowest and the fastest speed of a replay.
+pub(crate) const SPEEDS: (f64, f64) = (0.001, 1e6);
 
 /// More than there are CPUs for.
 const MOST_RINGS: u16 = 64;
@@ -606,6 +752,10 @@ mod tests {
             assert!(span(wrong).is_err(), "{wrong}");
         }
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!([speed("10"), speed("0.5"), speed("max")], [Ok(10.0), Ok(0.5), Ok(f64::INFINITY)]);
+        for wrong in ["", "0", "-1", "NaN", "inf", "1e12", "fast"] {
+            assert!(speed(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["", "x", "-1", "NaN", "inf", "1e12"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +42,41 @@ impl Exit {
     }
 }
 
+type Sink = Box<dyn Fn(&str) + Send>;
+
+/// Where messages go while the terminal shows something else.
+static SINK: Mutex<Option<Sink>> = Mutex::new(None);
+
+fn sink() -> MutexGuard<'static, Option<Sink>> {
+    SINK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Messages go elsewhere while this lives.
+#[derive(Debug)]
+pub(crate) struct Diverted;
+
+/// Gives all messages to `to` until the result is dropped.
+#[must_use]
+pub(crate) fn divert(to: impl Fn(&str) + Send + 'static) -> Diverted {
+    *sink() = Some(Box::new(to));
+    Diverted
+}
+
+impl Drop for Diverted {
+    fn drop(&mut self) {
+        *sink() = None;
+    }
+}
+
 /// Tells the user in one line about a fault.
 pub(crate) fn complain(what: impl Display) {
     use std::io::Write;
-    // If this fails the user cannot be told.
-    let _ = writeln!(std::io::stderr().lock(), "corelane: {}", one_line(&what.to_string()));
+    let line = one_line(&what.to_string());
+    match &*sink() {
+        Some(to) => to(&line),
+        // If this fails the user cannot be told.
+        None => drop(writeln!(std::io::stderr().lock(), "corelane: {line}")),
+    }
 }
 
 /// Tells the user why nothing was done.

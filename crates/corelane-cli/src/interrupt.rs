@@ -36,6 +36,11 @@ impl Interrupt {
         self.signal.load(Ordering::Relaxed) != 0
     }
 
+    /// Ends the run as a signal would.
+    pub(crate) fn end(&self) {
+        let _ = self.signal.compare_exchange(0, SIGTERM as usize, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// The exit of a run that a signal ended.
     pub(crate) fn exit(&self) -> Exit {
         match self.signal.load(Ordering::Relaxed) {

@@ -5,7 +5,7 @@
 //! | file | what |
 //! |---|---|
 //! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
-//! | `monitor.rs`, `generate.rs`, `demo.rs` | the commands |
+//! | `monitor.rs`, `top.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
@@ -30,6 +30,7 @@ mod notify;
 mod output;
 mod progress;
 mod tap;
+mod top;
 
 use args::{Arguments, Command};
 use clap::{CommandFactory, Parser};
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let interrupt = Interrupt::install();
     let exit = match arguments.command {
         Command::Monitor(arguments) => monitor::run(&arguments, &interrupt),
+        Command::Top(arguments) => top::run(*arguments, &interrupt),
         Command::Gen(arguments) => generate::run(&arguments, &interrupt),
         Command::Completions { shell } => {
             let mut script = Vec::new();

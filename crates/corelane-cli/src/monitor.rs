@@ -18,6 +18,7 @@ use crate::notify::Notify;
 use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
 use crate::tap::{Copy, CopyEnd, Tap};
+use crate::top::Replay;
 use corelane::error::ChannelError;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
@@ -35,7 +36,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use outputs::Outputs;
+pub(crate) use outputs::Outputs;
 use service::Service;
 #[cfg(target_os = "linux")]
 use wire::Wire;
@@ -52,32 +53,17 @@ const ONLY_ON_LINUX: &str = "-i and --interfaces need Linux; elsewhere pipe from
 
 /// Runs the command.
 pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
-    if let Some(refusal) = fruitless(arguments).or_else(|| needs_a_whole_capture(arguments)) {
-        return refused(refusal);
-    }
-    if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
-        return refused("-: the standard input can be read once only; give it once");
-    }
     if arguments.capture.interfaces {
         #[cfg(target_os = "linux")]
         return wire::list();
         #[cfg(not(target_os = "linux"))]
         return refused(ONLY_ON_LINUX);
     }
-    let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
-    let plan = plan(arguments, inspection.as_ref().is_some_and(|inspection| inspection.payload));
-    let limit = arguments.capture.interface.as_ref().map(|_| LIVE_MEMORY);
-    if let Some(limit) = arguments.spread.memory_limit.or(limit)
-        && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut().filter(|it| it.payload))
-    {
-        let least = least.div_ceil(1 << 20);
-        return refused(format_args!("--memory-limit: too little for these options; give at least {least}M"));
-    }
     // This comes before a long input is loaded for nothing.
-    if let Err(error) = check(&settings, &plan) {
-        return refused(with_option(error));
-    }
-    let continuous = continuous(arguments);
+    let work = match prepare(arguments) {
+        Ok(work) => work,
+        Err(refusal) => return refused(refusal),
+    };
     let opened = Start::of(arguments)
         .and_then(|start| Outputs::open(arguments, start.user.as_ref()).map(|outputs| (start, outputs)));
     let (start, mut outputs) = match opened {
@@ -91,9 +77,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
             Ok(inputs) => inputs,
             Err(refusal) => return refused(refusal),
         };
-        let inspection = inspection.as_ref();
-        let task = Task { settings: &settings, continuous: continuous.as_ref(), inspection, plan: &plan };
-        let analysed = analyse(inputs, task, &mut outputs, &watch, quiet);
+        let analysed = analyse(inputs, work.task(), &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
     let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
@@ -109,19 +93,54 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = vec![Input::Files(Box::new(Inputs::of("demo", reader, &watch)))];
-    let task = Task { settings: &settings, continuous: None, inspection: inspection.as_ref(), plan: &plan };
-    let Some(analysed) = analyse(inputs, task, &mut outputs, &watch, quiet) else { return Exit::Failed };
+    let Some(analysed) = analyse(inputs, work.task(), &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
     if exit != Exit::Done {
         return exit;
     }
-    match demo::verdict(&planted, &settings, &analysed.report) {
+    match demo::verdict(&planted, &work.settings, &analysed.report) {
         Ok(news) => outputs.remark(&format!("Demo: {news}.")),
         Err(wrong) => {
             complain(format_args!("demo: {wrong}; please report this as a bug"));
             Exit::Partial
         }
     }
+}
+
+/// What an analysis needs beside its inputs and outputs.
+pub(crate) struct Work {
+    settings: Settings,
+    continuous: Option<Continuous>,
+    inspection: Option<Inspection>,
+    plan: Plan,
+}
+
+impl Work {
+    pub(crate) fn task(&self) -> Task<'_> {
+        let Work { settings, continuous, inspection, plan } = self;
+        Task { settings, continuous: continuous.as_ref(), inspection: inspection.as_ref(), plan }
+    }
+}
+
+/// What the options ask for, or why that cannot be done.
+pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Work, String> {
+    if let Some(refusal) = fruitless(arguments).or_else(|| needs_a_whole_capture(arguments)) {
+        return Err(refusal.to_owned());
+    }
+    if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
+        return Err("-: the standard input can be read once only; give it once".to_owned());
+    }
+    let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
+    let plan = plan(arguments, inspection.as_ref().is_some_and(|inspection| inspection.payload));
+    let limit = arguments.capture.interface.as_ref().map(|_| LIVE_MEMORY);
+    if let Some(limit) = arguments.spread.memory_limit.or(limit)
+        && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut().filter(|it| it.payload))
+    {
+        let least = least.div_ceil(1 << 20);
+        return Err(format!("--memory-limit: too little for these options; give at least {least}M"));
+    }
+    check(&settings, &plan).map_err(with_option)?;
+    Ok(Work { settings, continuous: continuous(arguments), inspection, plan })
 }
 
 fn settings(arguments: &MonitorArguments) -> Settings {
@@ -185,7 +204,7 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
 }
 
 /// What is looked at before any output is created: a run that is refused for it costs nothing.
-struct Start {
+pub(crate) struct Start {
     #[cfg(target_os = "linux")]
     inherited: Inherited,
     user: Option<User>,
@@ -193,7 +212,7 @@ struct Start {
 }
 
 impl Start {
-    fn of(arguments: &MonitorArguments) -> Result<Self, String> {
+    pub(crate) fn of(arguments: &MonitorArguments) -> Result<Self, String> {
         Ok(Start {
             #[cfg(target_os = "linux")]
             inherited: Inherited::find(),
@@ -228,7 +247,7 @@ fn open(path: &Path, user: Option<&User>, how: fn(&Path) -> Result<Output, Outpu
 }
 
 /// What is analysed, opened as far as that is possible before the analysis begins. Only an interface may be several.
-fn inputs(
+pub(crate) fn inputs(
     arguments: &MonitorArguments,
     start: Start,
     watch: &Watch,
@@ -248,7 +267,9 @@ fn inputs(
     {
         let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
         let listener = listener(arguments)?;
-        let requests = Requests::install().map_err(|error| format!("signals: {error}"))?;
+        // A terminal that closes ends a run on its screen, as others.
+        let requests = if outputs.screen.is_some() { Ok(Requests::default()) } else { Requests::install() };
+        let requests = requests.map_err(|error| format!("signals: {error}"))?;
         // Last of all outputs, as creating a copy empties what was there.
         let copy = |link| {
             Ok(create(Output::create)?
@@ -308,7 +329,7 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
 fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let outputs = &arguments.outputs;
     let events = events(arguments);
-    let facts = outputs.html.is_some();
+    let facts = outputs.html.is_some() || outputs.screen;
     let payload = outputs.protocols || events.need_inspection() || facts;
     let inspection = Inspection { events, payload, facts, ..Inspection::default() };
     (payload || arguments.is_endless()).then_some(inspection)
@@ -379,16 +400,35 @@ fn with_option(error: PlanError) -> String {
 }
 
 /// What is analysed.
-enum Input {
+pub(crate) enum Input {
     Files(Box<Inputs>),
+    Replay(Box<Replay>),
     #[cfg(target_os = "linux")]
     Wire(Box<Wire>),
 }
 
 impl Input {
+    /// The same, with captures played as fast as they were recorded.
+    pub(crate) fn played(self, play: impl FnOnce(Inputs) -> Replay) -> Self {
+        match self {
+            Input::Files(inputs) => Input::Replay(Box::new(play(*inputs))),
+            other => other,
+        }
+    }
+
+    fn files(&mut self) -> Option<&mut Inputs> {
+        match self {
+            Input::Files(inputs) => Some(inputs),
+            Input::Replay(replay) => Some(&mut replay.inputs),
+            #[cfg(target_os = "linux")]
+            Input::Wire(_) => None,
+        }
+    }
+
     fn size(&self) -> Option<u64> {
         match self {
             Input::Files(inputs) => inputs.size(),
+            Input::Replay(replay) => replay.inputs.size(),
             #[cfg(target_os = "linux")]
             Input::Wire(_) => None,
         }
@@ -399,6 +439,7 @@ impl Input {
     fn finish(&mut self) -> Option<Condition> {
         match self {
             Input::Files(inputs) => inputs.finish_copy(),
+            Input::Replay(replay) => replay.inputs.finish_copy(),
             #[cfg(target_os = "linux")]
             Input::Wire(wire) => wire.finish(),
         }
@@ -416,6 +457,7 @@ impl Source for Input {
     fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, Fault> {
         match self {
             Input::Files(inputs) => inputs.read(max, sink),
+            Input::Replay(replay) => replay.read(max, sink),
             #[cfg(target_os = "linux")]
             Input::Wire(wire) => wire.read(max, sink),
         }
@@ -424,6 +466,7 @@ impl Source for Input {
     fn silence(&mut self) -> Silence {
         match self {
             Input::Files(inputs) => inputs.silence(),
+            Input::Replay(replay) => replay.silence(),
             #[cfg(target_os = "linux")]
             Input::Wire(wire) => wire.silence(),
         }
@@ -432,6 +475,8 @@ impl Source for Input {
     fn memory(&mut self) -> Option<&Memory> {
         match self {
             Input::Files(inputs) => inputs.memory(),
+            // Records that wait are copied.
+            Input::Replay(_) => None,
             #[cfg(target_os = "linux")]
             Input::Wire(_) => None,
         }
@@ -440,7 +485,7 @@ impl Source for Input {
 
 /// The work on the inputs.
 #[derive(Clone, Copy)]
-struct Task<'a> {
+pub(crate) struct Task<'a> {
     settings: &'a Settings,
     /// The settings of time, if the analysis goes on.
     continuous: Option<&'a Continuous>,
@@ -449,15 +494,15 @@ struct Task<'a> {
 }
 
 /// The results.
-struct Analysed {
-    report: Report,
-    findings: Option<Findings>,
+pub(crate) struct Analysed {
+    pub(crate) report: Report,
+    pub(crate) findings: Option<Findings>,
     timing: Timing,
-    exit: Exit,
+    pub(crate) exit: Exit,
 }
 
 /// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
-fn analyse(
+pub(crate) fn analyse(
     mut inputs: Vec<Input>,
     task: Task<'_>,
     outputs: &mut Outputs,
@@ -479,7 +524,7 @@ fn analyse(
         Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
     };
     let mut begun = Ok(());
-    if let [Input::Files(files)] = &mut inputs[..] {
+    if let Some(files) = inputs.first_mut().and_then(Input::files) {
         let readable = files.open();
         files.faults().for_each(|fault| tell(&meter, fault));
         if !readable && !files.was_cut_short() {
@@ -527,11 +572,13 @@ fn analyse(
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
-    if let [Input::Files(files)] = &inputs[..]
+    if let Some(files) = inputs.first_mut().and_then(Input::files)
         && files.was_cut_short()
     {
         exit = watch.interrupt.exit();
-        complain("interrupted: the report has what was found so far");
+        if outputs.screen.is_none() {
+            complain("interrupted: the report has what was found so far");
+        }
     }
     // Several rings share a copy, which has ended when the last of them has.
     let mut copy = None;

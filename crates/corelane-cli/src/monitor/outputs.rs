@@ -6,6 +6,7 @@ use crate::args::{Format, MonitorArguments};
 use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
 use crate::progress::color;
+use crate::top::Screen;
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{Findings, Found, Origin, Progress, Report, Style};
 use std::borrow::Cow;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All outputs, opened before the analysis begins.
-pub(super) struct Outputs {
+pub(crate) struct Outputs {
     format: Format,
     probes: bool,
     /// `None` if another output takes its place.
@@ -27,6 +28,8 @@ pub(super) struct Outputs {
     has_told: bool,
     /// For a run on an interface.
     pub(super) service: Option<Service>,
+    /// If a screen takes the place of the others.
+    pub(super) screen: Option<Screen>,
     /// Requests to open the outputs again that were followed.
     reopens: usize,
 }
@@ -96,12 +99,30 @@ impl Outputs {
             html: html.map(|output| (output, origin(arguments))),
             has_told: false,
             service: None,
+            screen: None,
             reopens: 0,
         })
     }
 
+    /// A screen alone.
+    pub(crate) fn on_screen(screen: Screen) -> Self {
+        Outputs {
+            format: Format::Text,
+            probes: true,
+            report: None,
+            eve: None,
+            timing: None,
+            html: None,
+            has_told: false,
+            service: None,
+            screen: Some(screen),
+            reopens: 0,
+        }
+    }
+
     /// Empties the files that are written anew, once nothing can refuse the run any more.
     pub(super) fn begin(&self) -> Result<(), OutputError> {
+        self.screen.iter().for_each(Screen::begin);
         let eve = self.eve.iter().map(|eve| eve.stream.output());
         let html = self.html.iter().map(|(html, _)| html);
         eve.chain(&self.timing).chain(html).try_for_each(Output::empty)
@@ -120,6 +141,9 @@ impl Outputs {
 
     /// Writes what an analysis that goes on has found. What goes where the progress is shown is written by `beside`.
     pub(super) fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
+        if let Some(screen) = &self.screen {
+            return screen.found(found, || self.service.as_ref().map(|service| service.captured(&[])));
+        }
         match found {
             Found::Lines(lines) => {
                 if lines.is_empty() {

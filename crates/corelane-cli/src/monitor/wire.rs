@@ -26,7 +26,7 @@ const INSIST: Duration = Duration::from_secs(2);
 
 /// An interface that is captured until the interrupt.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     live: Live,
     tap: Tap,
     watch: Watch,

@@ -16,6 +16,8 @@ mod program;
 mod service;
 mod support;
 mod tap;
+#[cfg(target_os = "linux")]
+mod top;
 mod truth;
 #[cfg(target_os = "linux")]
 mod wire;

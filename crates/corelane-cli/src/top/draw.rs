@@ -1,0 +1,901 @@
+//! The screen: a line about the run, rates, four panels, and a line of keys. What is drawn is a function of the model
+//! and of the view, so tests look at it without a terminal.
+
+use super::filter::Filter;
+use super::model::{Conversation, Ends, Host, KINDS, Model, Name, Scan, State};
+use super::text::{self, clock, end, grouped, short, span};
+use corelane_monitor::facts::Service;
+use corelane_monitor::{Alert, ScanState};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::bar::NINE_LEVELS;
+use std::cmp::Reverse;
+use std::net::IpAddr;
+
+/// A panel of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Panel {
+    Alerts,
+    Hosts,
+    Conversations,
+    Names,
+}
+
+impl Panel {
+    pub(super) const ALL: [Panel; 4] = [Panel::Alerts, Panel::Hosts, Panel::Conversations, Panel::Names];
+
+    fn title(self) -> &'static str {
+        match self {
+            Panel::Alerts => "Alerts",
+            Panel::Hosts => "Talkers",
+            Panel::Conversations => "Conversations",
+            Panel::Names => "Names",
+        }
+    }
+
+    /// The orders in which its rows can be; the first is the usual one.
+    pub(super) fn orders(self) -> &'static [&'static str] {
+        match self {
+            Panel::Alerts => &["latest", "size"],
+            Panel::Hosts => &["rate", "bytes", "conversations", "address"],
+            Panel::Conversations => &["rate", "bytes", "latest"],
+            Panel::Names => &["latest", "count", "name"],
+        }
+    }
+}
+
+/// What one looks at, and how.
+#[derive(Clone, Debug)]
+pub(super) struct View {
+    pub(super) focus: Panel,
+    /// The place in the panel's orders.
+    pub(super) orders: [usize; 4],
+    /// The selected row of each panel, by what it is about.
+    pub(super) selected: [Option<Subject>; 4],
+    pub(super) filter: Filter,
+    /// The filter that is being written.
+    pub(super) writes: Option<String>,
+    /// The host whose details are shown, and how far down.
+    pub(super) host: Option<IpAddr>,
+    pub(super) scrolled: u16,
+    pub(super) helps: bool,
+    pub(super) is_paused: bool,
+    /// Whether there may be colours.
+    pub(super) color: bool,
+    /// How the replay is, if it is one: its speed, where it is, and what it waits for.
+    pub(super) replay: Option<(f64, Option<u64>, Option<u64>)>,
+    /// The rows that fit into the panel with the focus, as of the last drawing.
+    pub(super) page: usize,
+}
+
+/// What a row is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    Scan(IpAddr, u64, Option<IpAddr>, Option<u16>),
+    Host(IpAddr),
+    Conversation(Ends),
+    Name(usize, String),
+}
+
+impl Subject {
+    /// The host that the details of this row are about.
+    pub(super) fn host(&self, model: &Model) -> Option<IpAddr> {
+        match self {
+            Subject::Scan(source, ..) => Some(*source),
+            Subject::Host(host) => Some(*host),
+            Subject::Conversation((client, ..)) => Some(client.ip()),
+            Subject::Name(kind, name) => {
+                model.names.get(&(*kind, name.clone())).and_then(|name| name.clients.first().copied())
+            }
+        }
+    }
+}
+
+impl View {
+    pub(super) fn new(color: bool) -> Self {
+        View {
+            focus: Panel::Hosts,
+            orders: [0; 4],
+            selected: [const { None }; 4],
+            filter: Filter::default(),
+            writes: None,
+            host: None,
+            scrolled: 0,
+            helps: false,
+            is_paused: false,
+            color,
+            replay: None,
+            page: 0,
+        }
+    }
+
+    fn order(&self, panel: Panel) -> &'static str {
+        panel.orders()[self.orders[panel as usize]]
+    }
+
+    /// The rows of a panel that the filter lets through, in order.
+    pub(super) fn rows(&self, panel: Panel, model: &Model) -> Vec<Subject> {
+        let (filter, order) = (&self.filter, self.order(panel));
+        match panel {
+            Panel::Alerts => {
+                let mut scans: Vec<_> = model.scans.iter().filter(|scan| filter.fits(|| scan.subject())).collect();
+                if order == "size" {
+                    scans.sort_by_key(|scan| Reverse(size(scan)));
+                }
+                scans.into_iter().map(subject_of).collect()
+            }
+            Panel::Hosts => {
+                let hosts = model.hosts.iter().filter(|(address, host)| filter.fits(|| host.subject(**address)));
+                let mut hosts: Vec<_> = hosts
+                    .map(|(address, host)| {
+                        let rate = host.out.rate(model.second) + host.into.rate(model.second);
+                        let weight = match order {
+                            "rate" => (rate, host.sent + host.received),
+                            "bytes" => (host.sent + host.received, 0),
+                            "conversations" => (host.conversations, 0),
+                            _ => (0, 0),
+                        };
+                        (Reverse(weight), *address)
+                    })
+                    .collect();
+                hosts.sort_unstable();
+                hosts.into_iter().map(|(_, address)| Subject::Host(address)).collect()
+            }
+            Panel::Conversations => {
+                let all = model.conversations.iter().filter(|(ends, told)| filter.fits(|| told.subject(**ends)));
+                let mut all: Vec<_> = all
+                    .map(|(ends, told)| {
+                        let bytes = told.bytes.iter().sum();
+                        let weight = match order {
+                            "rate" => (told.recent.rate(model.second), bytes),
+                            "bytes" => (bytes, 0),
+                            _ => (told.last_ns, 0),
+                        };
+                        (Reverse(weight), *ends)
+                    })
+                    .collect();
+                all.sort_unstable();
+                all.into_iter().map(|(_, ends)| Subject::Conversation(ends)).collect()
+            }
+            Panel::Names => {
+                let names = model.names.iter().filter(|((kind, name), told)| filter.fits(|| told.subject(*kind, name)));
+                let mut names: Vec<_> = names
+                    .map(|((kind, name), told)| {
+                        let weight = match order {
+                            "latest" => (told.last_ns, told.count),
+                            "count" => (told.count, told.answers),
+                            _ => (0, 0),
+                        };
+                        (Reverse(weight), name, *kind)
+                    })
+                    .collect();
+                names.sort_unstable();
+                names.into_iter().map(|(_, name, kind)| Subject::Name(kind, name.clone())).collect()
+            }
+        }
+    }
+
+    /// Selects the row that is so many below the selected one of the panel with the focus.
+    pub(super) fn go(&mut self, by: isize, model: &Model) {
+        let rows = self.rows(self.focus, model);
+        let selected = &mut self.selected[self.focus as usize];
+        let place = selected.as_ref().and_then(|selected| rows.iter().position(|row| row == selected));
+        let last = rows.len().saturating_sub(1);
+        let place = match place {
+            Some(place) => place.saturating_add_signed(by).min(last),
+            None if by < 0 => last,
+            None => 0,
+        };
+        *selected = rows.into_iter().nth(place);
+    }
+
+    fn dim(&self) -> Style {
+        if self.color { Style::new().fg(Color::DarkGray) } else { Style::new().add_modifier(Modifier::DIM) }
+    }
+
+    fn alarm(&self) -> Style {
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        if self.color { bold.fg(Color::Red) } else { bold }
+    }
+
+    fn found(&self) -> Style {
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        if self.color { bold.fg(Color::Yellow) } else { bold }
+    }
+}
+
+const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+const PLAIN: Style = Style::new();
+const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+fn subject_of(scan: &Scan) -> Subject {
+    let alert = &scan.event.scan;
+    let (host, port) = match *alert {
+        Alert::Vertical { destination, .. } => (Some(destination), None),
+        Alert::Horizontal { port, .. } => (None, Some(port)),
+    };
+    Subject::Scan(alert.source(), alert.time_ns(), host, port)
+}
+
+fn size(scan: &Scan) -> u64 {
+    scan.ended.map_or(scan.event.scan.count(), |(_, count)| count)
+}
+
+/// The least width and height of a screen.
+pub(super) const LEAST: (u16, u16) = (40, 10);
+/// The width from which panels stand side by side.
+const WIDE: u16 = 130;
+
+/// Draws the screen, and says where the cursor is to be shown, if it is.
+pub(super) fn draw(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View) -> Option<Position> {
+    if area.width < LEAST.0 || area.height < LEAST.1 {
+        put(buffer, area, 0, "corelane top: the window is too small", PLAIN);
+        return None;
+    }
+    let (head, rest) = cut(area, 1);
+    let (body, foot) = cut(rest, rest.height - 1);
+    header(head, buffer, model, view);
+    let cursor = footer(foot, buffer, model, view);
+    if view.helps {
+        help(body, buffer, view);
+        return cursor;
+    }
+    let lines = if body.height >= 32 { 4 } else { 2 };
+    let (rates, body) = cut(body, lines + 1);
+    sparklines(rates, buffer, model, view);
+    if let Some(host) = view.host {
+        details(body, buffer, model, view, host);
+    } else if area.width >= WIDE {
+        let (left, right) = halves(body);
+        stack(left, buffer, model, view, &[Panel::Hosts, Panel::Conversations]);
+        stack(right, buffer, model, view, &[Panel::Alerts, Panel::Names]);
+    } else {
+        stack(body, buffer, model, view, &Panel::ALL);
+    }
+    cursor
+}
+
+/// The first lines of an area, and the others.
+fn cut(area: Rect, lines: u16) -> (Rect, Rect) {
+    let lines = lines.min(area.height);
+    (Rect { height: lines, ..area }, Rect { y: area.y + lines, height: area.height - lines, ..area })
+}
+
+fn halves(area: Rect) -> (Rect, Rect) {
+    let left = (area.width - 2) * 11 / 20;
+    (Rect { width: left, ..area }, Rect { x: area.x + left + 2, width: area.width - 2 - left, ..area })
+}
+
+/// Writes into a line of an area; what does not fit is left out. The result is the column behind it.
+fn put(buffer: &mut Buffer, area: Rect, column: u16, text: &str, style: Style) -> u16 {
+    if area.height == 0 || column >= area.width {
+        return column;
+    }
+    let (x, _) = buffer.set_stringn(area.x + column, area.y, text, usize::from(area.width - column), style);
+    x - area.x
+}
+
+/// Writes at the right end of a line.
+fn put_right(buffer: &mut Buffer, area: Rect, text: &str, style: Style) -> u16 {
+    let width = u16::try_from(text.chars().count()).unwrap_or(u16::MAX).min(area.width);
+    put(buffer, area, area.width - width, text, style);
+    area.width - width
+}
+
+fn header(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
+    let right = match (model.times, model.state) {
+        (_, State::Opening) => "opening".to_owned(),
+        (None, _) => "no packets yet".to_owned(),
+        (Some((first, last)), state) => {
+            let now = match view.replay {
+                Some((_, at, _)) => at.filter(|_| state == State::Running),
+                None => model.now_ns().filter(|_| model.is_live),
+            };
+            let last = now.unwrap_or(last);
+            let over = if state == State::Over { "end, " } else { "" };
+            format!("{over}{} UTC, {}", clock(last), span(last.saturating_sub(first) / 1_000_000_000))
+        }
+    };
+    let at = put_right(buffer, area, &right, PLAIN);
+    let left = Rect { width: at.saturating_sub(1), ..area };
+    let at = put(buffer, left, 0, "corelane top ", BOLD);
+    let at = put(buffer, left, at, &text::clean(&model.what), PLAIN);
+    if let Some((speed, _, _)) = view.replay
+        && model.state != State::Over
+        && speed.is_finite()
+        && (speed - 1.0).abs() > 1e-9
+    {
+        put(buffer, left, at + 1, &times(speed), view.dim());
+    }
+}
+
+/// A speed: `×4`, `×1/8`.
+fn times(speed: f64) -> String {
+    if speed >= 1.0 { format!("×{}", rounded(speed)) } else { format!("×1/{}", rounded(1.0 / speed)) }
+}
+
+fn rounded(value: f64) -> String {
+    if value >= 10.0 || (value - value.round()).abs() < 0.05 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option<Position> {
+    if let Some(writes) = &view.writes {
+        let at = put(buffer, area, 0, "/", BOLD);
+        let at = put(buffer, area, at, writes, PLAIN);
+        let hint = "  ip: port: sni: proto: or any word; Enter, Esc";
+        if usize::from(at) + hint.len() < usize::from(area.width) {
+            put(buffer, area, at, hint, view.dim());
+        }
+        return Some(Position { x: area.x + at.min(area.width - 1), y: area.y });
+    }
+    let mut at = 0;
+    let mut say = |text: &str, style| {
+        at = put(buffer, area, at, text, style);
+        at = put(buffer, area, at, "  ", PLAIN);
+    };
+    if view.is_paused {
+        say("PAUSED", REVERSED);
+    }
+    if !view.filter.is_empty() {
+        say(&format!("/{}", view.filter.text()), BOLD);
+    }
+    let waits = view.replay.and_then(|(_, at, next)| {
+        let wait = next?.saturating_sub(at?) / 1_000_000_000;
+        (wait >= 5 && model.state == State::Running).then(|| format!("quiet for {}: n goes on", span(wait)))
+    });
+    if let Some(waits) = waits {
+        say(&waits, PLAIN);
+    }
+    if let Some(message) = model.messages.back() {
+        say(message, view.found());
+    }
+    let keys = if view.host.is_some() {
+        "Esc back  ↑↓ scroll  q quit  ? help"
+    } else {
+        "Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? help"
+    };
+    say(keys, view.dim());
+    None
+}
+
+fn sparklines(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
+    let last = model.seconds.back().copied().unwrap_or_default();
+    let (upper, lower) = cut(area, area.height.saturating_sub(1) / 2 + area.height.saturating_sub(1) % 2);
+    let label = format!("{:>6} packets/s ", short(last.packets));
+    let bits = format!("{:>6} bit/s     ", short(last.bytes.saturating_mul(8)));
+    let lower = Rect { height: lower.height.saturating_sub(1), ..lower };
+    spark(upper, buffer, &label, BOLD, model.seconds.iter().map(|second| second.packets));
+    if model.is_live {
+        let style = if last.drops > 0 { view.alarm() } else { BOLD };
+        let label = format!("{:>6} dropped/s ", short(last.drops));
+        spark(lower, buffer, &label, style, model.seconds.iter().map(|second| second.drops));
+    } else {
+        spark(lower, buffer, &bits, BOLD, model.seconds.iter().map(|second| second.bytes));
+    }
+    let total = Rect { y: area.bottom() - 1, height: 1, ..area };
+    let dropped = match model.total.drops {
+        0 if model.is_live => ", none dropped".to_owned(),
+        0 => String::new(),
+        drops => format!(", {} dropped", grouped(drops)),
+    };
+    let mut rate = String::new();
+    if model.is_live {
+        rate = format!(", {} bit/s", short(last.bytes.saturating_mul(8)));
+    }
+    let text = format!("in all {} packets, {}B{rate}{dropped}", grouped(model.total.packets), short(model.total.bytes));
+    let style = if model.total.drops > 0 { view.alarm() } else { view.dim() };
+    put(buffer, total, 0, &text, style);
+}
+
+/// A label, and columns as high as the values are; the latest is at the right end.
+fn spark(area: Rect, buffer: &mut Buffer, label: &str, style: Style, values: impl DoubleEndedIterator<Item = u64>) {
+    if area.height == 0 {
+        return;
+    }
+    let line = Rect { y: area.bottom() - 1, height: 1, ..area };
+    let begin = put(buffer, line, 0, label, style);
+    let width = usize::from(area.width.saturating_sub(begin));
+    let values: Vec<u64> = values.rev().take(width).collect();
+    let most = values.iter().copied().max().unwrap_or(0).max(1);
+    let levels = u64::from(area.height) * 8;
+    for (back, value) in values.into_iter().enumerate() {
+        // Anything at all is seen.
+        let level = (u128::from(value) * u128::from(levels)).div_ceil(u128::from(most)) as u64;
+        for row in 0..area.height {
+            let part = level.saturating_sub(8 * u64::from(row)).min(8) as usize;
+            let symbol = [
+                NINE_LEVELS.empty,
+                NINE_LEVELS.one_eighth,
+                NINE_LEVELS.one_quarter,
+                NINE_LEVELS.three_eighths,
+                NINE_LEVELS.half,
+                NINE_LEVELS.five_eighths,
+                NINE_LEVELS.three_quarters,
+                NINE_LEVELS.seven_eighths,
+                NINE_LEVELS.full,
+            ][part];
+            let position = Position { x: area.right() - 1 - back as u16, y: area.bottom() - 1 - row };
+            if let Some(cell) = buffer.cell_mut(position) {
+                cell.set_symbol(symbol);
+            }
+        }
+    }
+}
+
+/// Panels one below the other. The one with the focus has twice the room of another, whatever is in them: so nothing
+/// moves but for a key.
+fn stack(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panels: &[Panel]) {
+    let has_focus = |panel: Panel| panel == if panels.contains(&view.focus) { view.focus } else { panels[0] };
+    let parts = panels.len() as u16 + 1;
+    let heights: Vec<_> = panels
+        .iter()
+        .map(
+            |&panel| {
+                if has_focus(panel) { area.height - (parts - 2) * (area.height / parts) } else { area.height / parts }
+            },
+        )
+        .collect();
+    let mut rest = area;
+    for (&panel, height) in panels.iter().zip(heights) {
+        let own;
+        (own, rest) = cut(rest, height);
+        draw_panel(own, buffer, model, view, panel);
+    }
+}
+
+/// A column: its title, its width, and whether it is one of numbers. One of width 0 takes the room that is left.
+type Column = (&'static str, u16, bool);
+
+fn columns(panel: Panel) -> &'static [Column] {
+    match panel {
+        Panel::Alerts => &[("UTC", 8, false), ("", 0, false)],
+        Panel::Hosts => &[
+            ("host", 0, false),
+            ("out bit/s", 9, true),
+            ("in bit/s", 8, true),
+            ("bytes", 5, true),
+            ("conv.", 5, true),
+            ("answers at, names", 24, false),
+        ],
+        Panel::Conversations => {
+            &[("client → server", 0, false), ("protocol", 10, false), ("bit/s", 5, true), ("bytes", 5, true)]
+        }
+        Panel::Names => {
+            &[("UTC", 8, false), ("", 4, false), ("name", 0, false), ("count", 5, true), ("clients", 18, false)]
+        }
+    }
+}
+
+fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panel: Panel) {
+    let rows = view.rows(panel, model);
+    let has_focus = view.focus == panel;
+    let (title, rest) = cut(area, 1);
+    let mut at = put(buffer, title, 0, panel.title(), if has_focus { REVERSED } else { BOLD });
+    let count = match panel {
+        Panel::Alerts if view.filter.is_empty() => model.alerts,
+        _ => rows.len() as u64,
+    };
+    let more = if model.is_cut && panel != Panel::Alerts { "+" } else { "" };
+    at = put(buffer, title, at, &format!(" {}{more} by {} ", grouped(count), view.order(panel)), view.dim());
+    let rule = "─".repeat(usize::from(title.width.saturating_sub(at)));
+    put(buffer, title, at, &rule, view.dim());
+    if rows.is_empty() {
+        let nothing = if view.filter.is_empty() { "none so far" } else { "none that the filter lets through" };
+        put(buffer, rest, 0, nothing, view.dim());
+        return;
+    }
+    let columns = columns(panel);
+    let has_head = panel != Panel::Alerts && rest.height > 1;
+    let (head, rest) = cut(rest, u16::from(has_head));
+    if has_head {
+        let cells: Vec<_> = columns.iter().map(|&(title, ..)| (title.to_owned(), view.dim())).collect();
+        draw_row(head, buffer, columns, &cells, None);
+    }
+    let height = usize::from(rest.height);
+    if has_focus {
+        view.page = height.max(1);
+    }
+    let selected = view.selected[panel as usize].as_ref();
+    let place = selected.and_then(|selected| rows.iter().position(|row| row == selected));
+    let first = place.map_or(0, |place| (place + 1).saturating_sub(height));
+    for (number, row) in rows.iter().skip(first).take(height).enumerate() {
+        let line = Rect { y: rest.y + number as u16, height: 1, ..rest };
+        let style = (has_focus && place == Some(first + number)).then_some(REVERSED);
+        draw_row(line, buffer, columns, &cells(row, model, view), style);
+    }
+}
+
+fn draw_row(line: Rect, buffer: &mut Buffer, columns: &[Column], cells: &[(String, Style)], all: Option<Style>) {
+    let fixed: u16 = columns.iter().map(|&(_, width, _)| width + 1).sum::<u16>() - 1;
+    // Of the last columns only as many as there is room for.
+    let flexible = line.width.saturating_sub(fixed).max(line.width.min(20));
+    let mut at = 0;
+    for (&(_, width, is_number), (text, style)) in columns.iter().zip(cells) {
+        let width = if width == 0 { flexible } else { width };
+        if at >= line.width {
+            break;
+        }
+        let cell = Rect { x: line.x + at, width: width.min(line.width - at), ..line };
+        if is_number {
+            put_right(buffer, cell, text, *style);
+        } else {
+            put(buffer, cell, 0, text, *style);
+        }
+        at += width + 1;
+    }
+    if let Some(style) = all {
+        buffer.set_style(line, style);
+    }
+}
+
+fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
+    let plain = |text: String| (text, PLAIN);
+    match row {
+        Subject::Scan(..) => {
+            let scan = model.scans.iter().find(|scan| subject_of(scan) == *row);
+            scan.map_or_else(Vec::new, |scan| {
+                let time = clock(scan.event.scan.time_ns());
+                let (text, opened) = story(scan, model);
+                let style = if opened { view.alarm() } else { view.found() };
+                vec![plain(time), (text, style)]
+            })
+        }
+        Subject::Host(address) => {
+            let Some(host) = model.hosts.get(address) else { return Vec::new() };
+            let second = model.second;
+            vec![
+                plain(address.to_string()),
+                plain(short(host.out.rate(second) * 8)),
+                plain(short(host.into.rate(second) * 8)),
+                plain(short(host.sent + host.received)),
+                plain(short(host.conversations)),
+                plain(serves(host)),
+            ]
+        }
+        Subject::Conversation(ends) => {
+            let Some(told) = model.conversations.get(ends) else { return Vec::new() };
+            let (client, server, is_tcp) = *ends;
+            let protocol = match told.protocol {
+                "unknown" | "no payload" => if is_tcp { "tcp" } else { "udp" }.to_owned(),
+                protocol => protocol.to_owned(),
+            };
+            let mut between = format!("{} → {}", end(client), end(server));
+            if let Some(name) = &told.name {
+                between = format!("{between} {name}");
+            }
+            vec![
+                plain(between),
+                plain(protocol),
+                plain(short(told.recent.rate(model.second) * 8)),
+                plain(short(told.bytes.iter().sum())),
+            ]
+        }
+        Subject::Name(kind, name) => {
+            let Some(told) = model.names.get(&(*kind, name.clone())) else { return Vec::new() };
+            vec![
+                plain(clock(told.last_ns)),
+                (KINDS[*kind].to_owned(), view.dim()),
+                plain(name.clone()),
+                plain(short(told.count.max(told.answers))),
+                plain(list(told.clients.iter().map(IpAddr::to_string))),
+            ]
+        }
+    }
+}
+
+/// What happened, and whether anything answered.
+fn story(scan: &Scan, model: &Model) -> (String, bool) {
+    let alert = &scan.event.scan;
+    let by = scan.event.probe.map_or(String::new(), |probe| format!(" {probe}"));
+    let count = grouped(size(scan));
+    let more = if scan.ended.is_some() || scan.event.state != ScanState::Found { "" } else { "+" };
+    let mut text = match *alert {
+        Alert::Vertical { source, destination, .. } => {
+            format!("{source} tried {count}{more}{by} ports of {destination}")
+        }
+        Alert::Horizontal { source, port, .. } => format!("{source} tried{by} port {port} of {count}{more} hosts"),
+    };
+    let answers = model.answers(&scan.event);
+    if !answers.is_empty() {
+        let open = match *alert {
+            Alert::Vertical { .. } => list(answers.iter().map(|service| text::port(service.port))),
+            Alert::Horizontal { .. } => list(answers.iter().map(|service| service.host.to_string())),
+        };
+        text = format!("{text}; open: {open}");
+    }
+    (text, !answers.is_empty())
+}
+
+fn serves(host: &Host) -> String {
+    let ports = host.ports.iter().map(|&port| text::port(port));
+    list(ports.chain(host.names.iter().cloned()))
+}
+
+fn list(items: impl IntoIterator<Item = String>) -> String {
+    items.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+/// All that is known of a host.
+fn details(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, address: IpAddr) {
+    let lines = details_of(model, view, address);
+    let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(area.height);
+    view.scrolled = view.scrolled.min(most);
+    view.page = usize::from(area.height.max(1));
+    for (number, (text, style)) in lines.iter().skip(usize::from(view.scrolled)).take(area.height.into()).enumerate() {
+        put(buffer, Rect { y: area.y + number as u16, height: 1, ..area }, 0, text, *style);
+    }
+}
+
+fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style)> {
+    let mut lines = vec![(address.to_string(), REVERSED)];
+    let line = |what: &str, text: String| (format!("{what:<14}{text}"), PLAIN);
+    let Some(host) = model.hosts.get(&address) else {
+        lines.push(("no conversation of this host is known".to_owned(), view.dim()));
+        lines.extend(scans_of(model, address).map(|text| (text, view.found())));
+        return lines;
+    };
+    let rate = |recent: &super::model::Recent| format!("{} bit/s", short(recent.rate(model.second) * 8));
+    lines.push(line("seen", format!("{} to {} UTC", clock(host.first_ns), clock(host.last_ns))));
+    lines.push(line("sent", format!("{}B, now {}", short(host.sent), rate(&host.out))));
+    lines.push(line("received", format!("{}B, now {}", short(host.received), rate(&host.into))));
+    lines.push(line("conversations", grouped(host.conversations)));
+    if !host.protocols.is_empty() {
+        lines.push(line("spoke", host.protocols.join(", ")));
+    }
+    if !host.ports.is_empty() {
+        lines.push(line("answers at", list(host.ports.iter().map(|&port| text::port(port)))));
+    }
+    if !host.names.is_empty() {
+        lines.push(line("names", host.names.join(", ")));
+    }
+    let mut section = |title: &str, rows: Vec<(String, Style)>| {
+        if !rows.is_empty() {
+            lines.push((String::new(), PLAIN));
+            lines.push((title.to_owned(), BOLD));
+            lines.extend(rows);
+        }
+    };
+    section("Scans", scans_of(model, address).map(|text| (text, view.found())).collect());
+    let mut reached = host.reached.clone();
+    reached.sort_unstable();
+    let service = |service: &Service| {
+        let carrier = if service.port.is_tcp { "" } else { "/udp" };
+        (format!("{}{carrier}", text::service(service.host, service.port.number)), PLAIN)
+    };
+    let mut rows: Vec<_> = reached.iter().map(service).collect();
+    if host.reached_more {
+        rows.push(("and more".to_owned(), view.dim()));
+    }
+    section("Reached", rows);
+    let mut asked: Vec<_> = model.names.iter().filter(|(_, told)| told.clients.contains(&address)).collect();
+    asked.sort_by_key(|((kind, name), told)| (Reverse(told.count), name, *kind));
+    let asked = asked.into_iter().take(40);
+    section("Asked for", asked.map(|((kind, name), told)| asked_line(*kind, name, told)).collect());
+    let own = model.conversations.iter().filter(|((a, b, _), _)| a.ip() == address || b.ip() == address);
+    let mut own: Vec<_> = own.collect();
+    own.sort_by_key(|(ends, told)| (Reverse(told.bytes.iter().sum::<u64>()), **ends));
+    section("Conversations", own.into_iter().take(100).map(conversation_line).collect());
+    lines
+}
+
+fn scans_of(model: &Model, address: IpAddr) -> impl Iterator<Item = String> {
+    let concerns = move |scan: &&Scan| {
+        let alert = &scan.event.scan;
+        alert.source() == address || matches!(alert, Alert::Vertical { destination, .. } if *destination == address)
+    };
+    let scans = model.scans.iter().filter(concerns);
+    scans.map(|scan| format!("{} {}", clock(scan.event.scan.time_ns()), story(scan, model).0))
+}
+
+fn asked_line(kind: usize, name: &str, told: &Name) -> (String, Style) {
+    (format!("{:<5}{name}, {} times", KINDS[kind], grouped(told.count)), PLAIN)
+}
+
+fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) -> (String, Style) {
+    let carrier = if is_tcp { "tcp" } else { "udp" };
+    let name = told.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+    let bytes = short(told.bytes.iter().sum());
+    (format!("{} → {} {carrier} {} {bytes}B{name}", end(client), end(server), told.protocol), PLAIN)
+}
+
+const HELP: [(&str, &str); 17] = [
+    ("Tab, 1 to 4", "the next panel, or this one: it gets the most room"),
+    ("↑ ↓ PgUp PgDn", "select a row, also j, k, Home, End"),
+    ("Enter", "details of the host of the selected row"),
+    ("Esc", "leaves the details, or ends the filter"),
+    ("s", "another order of the panel"),
+    ("/", "a filter, of words that all have to fit:"),
+    ("", "ip:10.0.0.0/8  ip:10.1.  port:443  sni:example  proto:dns"),
+    ("", "any other word looks at all of a row"),
+    ("Space", "stops the screen; a replay stops too, a capture goes on"),
+    ("< >", "half the speed of a replay, and twice"),
+    ("n", "goes to the next packet of a replay"),
+    ("?", "this page"),
+    ("q, Ctrl-C", "ends"),
+    ("", ""),
+    ("open", "what answered a scanner, 64 ports and hosts at most"),
+    ("bit/s", "the mean of the last four seconds of the capture"),
+    ("k, M, G", "thousands, millions, thousands of millions"),
+];
+
+fn help(area: Rect, buffer: &mut Buffer, view: &View) {
+    put(buffer, area, 0, "Keys and words", BOLD);
+    for (number, (key, text)) in HELP.iter().enumerate() {
+        let (_, rest) = cut(area, number as u16 + 1);
+        put(buffer, rest, 0, key, BOLD);
+        put(buffer, rest, 16, text, if key.is_empty() { view.dim() } else { PLAIN });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::{Recent, Second};
+    use super::*;
+    use corelane_monitor::facts::Port;
+    use corelane_monitor::{Probe, ScanEvent};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn tcp(number: u16) -> Port {
+        Port { is_tcp: true, number }
+    }
+
+    /// A scanner, its target, and one that browses.
+    fn model() -> Model {
+        let [scanner, target, client] = ["10.0.0.9", "10.0.0.5", "2001:db8::7"].map(|text| text.parse().unwrap());
+        let server: IpAddr = "2001:db8::80".parse().unwrap();
+        let mut model = Model::new("eth0".to_owned(), true);
+        model.set(State::Running);
+        model.times = Some((0, 3723 * SECOND));
+        model.second = 3;
+        model.seconds = [100, 0, 1, 4000].map(|packets| Second { packets, bytes: 500 * packets, drops: 0 }).into();
+        model.total = Second { packets: 4101, bytes: 2_050_500, drops: 0 };
+        let host = |sent, received, conversations| Host { sent, received, conversations, ..Host::default() };
+        let reached = [tcp(22), tcp(80)].map(|port| Service { host: target, port }).to_vec();
+        model.hosts.insert(scanner, Host { reached, ..host(6000, 1200, 2) });
+        model.hosts.insert(target, Host { ports: vec![tcp(22), tcp(80)], ..host(1200, 6000, 2) });
+        let mut out = Recent::default();
+        out.add(3, 4000);
+        model.hosts.insert(client, Host { out, ..host(1000, 2_000_000, 1) });
+        let names = vec!["www.example.com".to_owned()];
+        model.hosts.insert(server, Host { ports: vec![tcp(443)], names: names.clone(), ..host(2_000_000, 1000, 1) });
+        let ends = (std::net::SocketAddr::new(client, 50_000), std::net::SocketAddr::new(server, 443), true);
+        let told = Conversation {
+            bytes: [1000, 2_000_000],
+            protocol: "tls",
+            name: Some(names[0].clone()),
+            ..Conversation::default()
+        };
+        model.conversations.insert(ends, told);
+        let name = Name { count: 1, last_ns: 3722 * SECOND, clients: vec![client], ..Name::default() };
+        model.names.insert((1, names[0].clone()), name);
+        let scan = |probe, scan| ScanEvent { probe, scan, state: ScanState::Found };
+        let alert = Alert::Vertical { source: scanner, destination: target, count: 21, time_ns: 3700 * SECOND };
+        model.scan(&scan(None, alert));
+        let alert = Alert::Horizontal { source: scanner, port: 53, count: 21, time_ns: 3710 * SECOND };
+        model.scan(&scan(Some(Probe::Udp), alert));
+        model
+    }
+
+    fn drawn(width: u16, height: u16, model: &Model, view: &mut View) -> Vec<String> {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        draw(area, &mut buffer, model, view);
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..height).map(line).collect()
+    }
+
+    #[test]
+    fn the_screen_of_a_small_terminal() {
+        let expected = "\
+corelane top eth0                                           01:02:03 UTC, 62 min
+  4.0k packets/s                                                            ▁ ▁█
+     0 dropped/s
+in all 4,101 packets, 2.1MB, 16M bit/s, none dropped
+Alerts 2 by latest ─────────────────────────────────────────────────────────────
+01:01:50 10.0.0.9 tried UDP port 53 of 21+ hosts
+01:01:40 10.0.0.9 tried 21+ ports of 10.0.0.5; open: 22, 80
+Talkers 4 by rate ──────────────────────────────────────────────────────────────
+host                     out bit/s in bit/s bytes conv. answers at, names
+2001:db8::7                   8.0k        0  2.0M     1
+2001:db8::80                     0        0  2.0M     1 443, www.example.com
+10.0.0.5                         0        0  7.2k     2 22, 80
+10.0.0.9                         0        0  7.2k     2
+
+
+
+
+Conversations 1 by rate ────────────────────────────────────────────────────────
+client → server                                           protocol   bit/s bytes
+[2001:db8::7]:50000 → [2001:db8::80]:443 www.example.com  tls            0  2.0M
+Names 1 by latest ──────────────────────────────────────────────────────────────
+UTC           name                                      count clients
+01:02:02 tls  www.example.com                               1 2001:db8::7
+Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? help";
+        assert_eq!(drawn(80, 24, &model(), &mut View::new(false)).join("\n"), expected);
+    }
+
+    #[test]
+    fn every_size_has_what_fits() {
+        let model = model();
+        for (width, height) in [(0, 0), (1, 1), (39, 9), (40, 10), (80, 24), (129, 60), (130, 30), (500, 200)] {
+            for focus in Panel::ALL {
+                let mut view = View { focus, ..View::new(false) };
+                let lines = drawn(width, height, &model, &mut view);
+                let panels =
+                    lines.iter().flat_map(|line| Panel::ALL.into_iter().filter(|panel| line.contains(panel.title())));
+                let is_large = width >= LEAST.0 && height >= LEAST.1;
+                assert_eq!(panels.count(), if is_large { 4 } else { 0 }, "{width} x {height}: {lines:#?}");
+                for page in [&mut view.helps, &mut view.is_paused] {
+                    *page = true;
+                }
+                drawn(width, height, &model, &mut view);
+            }
+        }
+        let wide = drawn(150, 40, &model, &mut View::new(false));
+        assert!(wide.iter().any(|line| line.contains("Talkers") && line.contains("Alerts")), "{wide:#?}");
+    }
+
+    #[test]
+    fn details_say_all_that_is_known_of_a_host() {
+        let model = model();
+        let of = |address: &str| {
+            let mut view = View { host: Some(address.parse().unwrap()), ..View::new(false) };
+            drawn(100, 60, &model, &mut view).join("\n")
+        };
+        let scanner = of("10.0.0.9");
+        for part in ["tried 21+ ports of 10.0.0.5; open: 22, 80", "UDP port 53", "Reached\n10.0.0.5:22\n10.0.0.5:80"] {
+            assert!(scanner.contains(part), "{part}: {scanner}");
+        }
+        let target = of("10.0.0.5");
+        assert!(target.contains("answers at    22, 80") && target.contains("tried 21+ ports"), "{target}");
+        let client = of("2001:db8::7");
+        for part in ["Asked for\ntls  www.example.com, 1 times", "[2001:db8::80]:443 tcp tls 2.0MB www.example.com"] {
+            assert!(client.contains(part), "{part}: {client}");
+        }
+        assert!(of("192.0.2.1").contains("no conversation of this host is known"));
+    }
+
+    #[test]
+    fn the_selected_row_is_seen_and_stays_selected_where_rows_move() {
+        let mut model = model();
+        for number in 0..100_u8 {
+            let host = Host { sent: 10_000 - u64::from(number), ..Host::default() };
+            model.hosts.insert(IpAddr::from([192, 0, 2, number]), host);
+        }
+        let mut view = View::new(false);
+        view.orders[Panel::Hosts as usize] = 1;
+        view.go(0, &model);
+        view.go(50, &model);
+        let selected = view.selected[Panel::Hosts as usize].clone().unwrap();
+        let Subject::Host(address) = selected else { panic!("{selected:?}") };
+        assert!(drawn(80, 24, &model, &mut view).iter().any(|line| line.starts_with(&address.to_string())));
+        model.hosts.get_mut(&address).unwrap().sent = 1 << 40;
+        view.go(0, &model);
+        assert_eq!(view.selected[Panel::Hosts as usize], Some(Subject::Host(address)));
+        view.go(isize::MAX, &model);
+        assert_eq!(view.selected[Panel::Hosts as usize], view.rows(Panel::Hosts, &model).pop());
+        view.go(isize::MIN, &model);
+        assert_eq!(view.selected[Panel::Hosts as usize], Some(Subject::Host(address)));
+        view.filter = Filter::of("ip:10.0.0.0/8");
+        assert_eq!(view.rows(Panel::Hosts, &model).len(), 2);
+        view.filter = Filter::of("nothing");
+        view.go(1, &model);
+        assert_eq!(view.selected[Panel::Hosts as usize], None);
+    }
+
+    #[test]
+    fn orders_are_those_that_are_named() {
+        let model = model();
+        let mut view = View::new(false);
+        let mut first = Vec::new();
+        for order in 0..Panel::Hosts.orders().len() {
+            view.orders[Panel::Hosts as usize] = order;
+            first.push(view.rows(Panel::Hosts, &model)[0].host(&model).unwrap().to_string());
+        }
+        assert_eq!(first, ["2001:db8::7", "2001:db8::7", "10.0.0.5", "10.0.0.5"]);
+        view.orders[Panel::Alerts as usize] = 1;
+        assert_eq!(view.rows(Panel::Alerts, &model).len(), 2);
+    }
+}

@@ -1,0 +1,489 @@
+//! What the screen shows: the facts of each step, added up in bounded tables.
+//!
+//! The output stage of the run writes it and the screen reads it, both under one lock. Neither holds the lock while it
+//! waits for anything, so a terminal that is slow costs the run nothing.
+
+use super::filter::Subject;
+use super::text;
+use corelane_monitor::facts::{Facts, NameKind, Port, SERIES, Service};
+use corelane_monitor::{Alert, Captured, Probe, Report, ScanEvent, ScanState};
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::net::{IpAddr, SocketAddr};
+
+/// Seconds of rates that are kept.
+const SECONDS: usize = 600;
+/// Alerts and messages that are kept.
+const ALERTS: usize = 1000;
+const MESSAGES: usize = 100;
+/// Entries of a table after which the lighter half goes.
+const ENTRIES: usize = 8192;
+/// The most services that a host is known to have reached, and other lists of an entry.
+const REACHED: usize = 64;
+const FEW: usize = 8;
+/// Seconds over which rates are averaged.
+const WINDOW: u64 = 4;
+
+/// Bytes of the last seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Recent {
+    bytes: [u64; WINDOW as usize],
+    /// The second that was written last.
+    at: u64,
+}
+
+impl Recent {
+    pub(super) fn add(&mut self, second: u64, bytes: u64) {
+        for stale in (self.at + 1..=second).rev().take(WINDOW as usize) {
+            self.bytes[(stale % WINDOW) as usize] = 0;
+        }
+        self.at = second;
+        self.bytes[(second % WINDOW) as usize] += bytes;
+    }
+
+    /// Bytes a second, as seen from this second.
+    pub(super) fn rate(&self, second: u64) -> u64 {
+        let kept = (self.at + 1).saturating_sub(WINDOW)..=self.at;
+        let seen = second.saturating_sub(WINDOW - 1).max(*kept.start())..=self.at;
+        let sum: u64 = seen.map(|second| self.bytes[(second % WINDOW) as usize]).sum();
+        // In the first seconds there are fewer.
+        sum / (second + 1).clamp(1, WINDOW)
+    }
+}
+
+/// What passed in a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Second {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    pub(super) drops: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Host {
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) out: Recent,
+    pub(super) into: Recent,
+    pub(super) conversations: u64,
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) ports: Vec<Port>,
+    pub(super) names: Vec<String>,
+    pub(super) protocols: Vec<&'static str>,
+    /// Services that answered it.
+    pub(super) reached: Vec<Service>,
+    /// Whether there were more.
+    pub(super) reached_more: bool,
+}
+
+/// The client's end, the server's, and whether it is a TCP connection.
+pub(super) type Ends = (SocketAddr, SocketAddr, bool);
+
+/// A conversation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Conversation {
+    /// Bytes that the client and the server sent.
+    pub(super) bytes: [u64; 2],
+    pub(super) recent: Recent,
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) protocol: &'static str,
+    pub(super) name: Option<String>,
+}
+
+/// A name that was asked for or served.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Name {
+    pub(super) count: u64,
+    pub(super) answers: u64,
+    pub(super) last_ns: u64,
+    pub(super) clients: Vec<IpAddr>,
+    pub(super) servers: Vec<IpAddr>,
+}
+
+/// A scan that was alerted.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    pub(super) event: ScanEvent,
+    /// When it failed last and how often in all, once that is known.
+    pub(super) ended: Option<(u64, u64)>,
+}
+
+/// How far the run has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing can be shown yet.
+    #[default]
+    Opening,
+    /// The analysis runs.
+    Running,
+    /// It is over.
+    Over,
+    /// It could not begin.
+    Failed,
+}
+
+/// All that the screen shows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Model {
+    /// An interface, or captures.
+    pub(super) what: String,
+    pub(super) is_live: bool,
+    pub(super) state: State,
+    /// Rises with every change.
+    pub(super) version: u64,
+    /// The seconds of the run, and the last of them.
+    pub(super) second: u64,
+    pub(super) seconds: VecDeque<Second>,
+    /// The step of the last packet, as far as time has come.
+    step: Option<u64>,
+    pub(super) total: Second,
+    pub(super) times: Option<(u64, u64)>,
+    /// Latest first.
+    pub(super) scans: VecDeque<Scan>,
+    /// Scans that were alerted in all.
+    pub(super) alerts: u64,
+    pub(super) hosts: HashMap<IpAddr, Host>,
+    pub(super) conversations: HashMap<Ends, Conversation>,
+    pub(super) names: HashMap<(usize, String), Name>,
+    /// Whether entries of a table were given up.
+    pub(super) is_cut: bool,
+    pub(super) messages: VecDeque<String>,
+}
+
+/// The names of the kinds of names, by their places.
+pub(super) const KINDS: [&str; 3] = ["http", "tls", "dns"];
+const _: () = assert!(NameKind::Http as usize == 0 && NameKind::Tls as usize == 1 && NameKind::Dns as usize == 2);
+
+impl Model {
+    pub(super) fn new(what: String, is_live: bool) -> Self {
+        Model { what, is_live, ..Model::default() }
+    }
+
+    pub(super) fn set(&mut self, state: State) {
+        self.state = state;
+        self.version += 1;
+    }
+
+    pub(super) fn message(&mut self, text: &str) {
+        self.messages.push_back(text::clean(text));
+        latest(&mut self.messages, MESSAGES);
+        self.version += 1;
+    }
+
+    /// Takes news of a scan.
+    pub(super) fn scan(&mut self, event: &ScanEvent) {
+        self.version += 1;
+        if let ScanState::Ended { last_ns } = event.state {
+            let is_it = |scan: &&mut Scan| {
+                let (a, b) = (&scan.event, event);
+                scan.ended.is_none() && a.probe == b.probe && is_same(&a.scan, &b.scan)
+            };
+            if let Some(scan) = self.scans.iter_mut().find(is_it) {
+                scan.ended = Some((last_ns, event.scan.count()));
+            }
+            return;
+        }
+        self.alerts += 1;
+        self.scans.push_front(Scan { event: event.clone(), ended: None });
+        self.scans.truncate(ALERTS);
+    }
+
+    /// Takes the numbers at the end of a step, and the facts since the last one.
+    pub(super) fn step(&mut self, report: &Report, facts: Option<&Facts>, captured: Option<&Captured>) {
+        self.version += 1;
+        self.times = report.times;
+        let total = Second {
+            packets: report.packets,
+            bytes: report.bytes,
+            drops: captured.map_or(0, |captured| captured.kernel_drops),
+        };
+        // A wire that is silent has ends of steps too, a second apart. What came after a pause came in its last second.
+        let last = report.times.map_or(0, |(_, last_ns)| last_ns / 1_000_000_000);
+        let before = self.step.unwrap_or_else(|| last.saturating_sub(1));
+        let step = last.max(before + 1);
+        self.step = Some(step);
+        let pause = step - before - 1;
+        self.second += pause + u64::from(!self.seconds.is_empty());
+        self.seconds.extend((0..pause.min(SECONDS as u64)).map(|_| Second::default()));
+        self.seconds.push_back(Second {
+            packets: total.packets.saturating_sub(self.total.packets),
+            bytes: total.bytes.saturating_sub(self.total.bytes),
+            drops: total.drops.saturating_sub(self.total.drops),
+        });
+        latest(&mut self.seconds, SECONDS);
+        self.total = total;
+        if let Some(facts) = facts {
+            self.facts(facts);
+        }
+    }
+
+    fn facts(&mut self, facts: &Facts) {
+        let now = self.second;
+        for (address, told) in &facts.hosts {
+            let host = self.hosts.entry(*address).or_insert_with(|| Host { first_ns: u64::MAX, ..Host::default() });
+            host.sent += told.sent;
+            host.received += told.received;
+            host.out.add(now, told.sent);
+            host.into.add(now, told.received);
+            host.conversations += u64::from(told.conversations);
+            host.first_ns = host.first_ns.min(told.span.0);
+            host.last_ns = host.last_ns.max(told.span.1);
+            for port in told.ports.items() {
+                add(&mut host.ports, FEW, port);
+            }
+            for name in told.names.iter().flat_map(|names| names.items()) {
+                add(&mut host.names, FEW, text::clean(name));
+            }
+            for protocol in told.protocols() {
+                add(&mut host.protocols, FEW, protocol.name());
+            }
+            if let Some(reached) = &told.reached {
+                for service in reached.items() {
+                    host.reached_more |= !add(&mut host.reached, REACHED, *service);
+                }
+                host.reached_more |= reached.has_more();
+            }
+        }
+        for told in &facts.conversations {
+            let ends = (told.ends[0], told.ends[1], told.is_tcp);
+            let entry = self.conversations.entry(ends).or_default();
+            entry.bytes.iter_mut().zip(told.bytes).for_each(|(sum, bytes)| *sum += bytes);
+            entry.recent.add(now, told.bytes.iter().sum());
+            (entry.first_ns, entry.last_ns) = told.times;
+            entry.protocol = SERIES[told.series];
+            if let Some(name) = &told.name {
+                entry.name = Some(text::clean(name));
+            }
+        }
+        for (kind, names) in facts.names.iter().enumerate() {
+            for (name, told) in names {
+                let entry = self.names.entry((kind, text::clean(name))).or_default();
+                entry.count += told.count;
+                entry.answers += told.answers;
+                entry.last_ns = entry.last_ns.max(told.span.1);
+                for host in told.clients.items() {
+                    add(&mut entry.clients, FEW, *host);
+                }
+                for host in told.servers.items() {
+                    add(&mut entry.servers, FEW, *host);
+                }
+            }
+        }
+        // Those that were alerted stay, as what they reached is asked for.
+        let scanners: Vec<_> = self.scans.iter().map(|scan| scan.event.scan.source()).collect();
+        self.is_cut |= halve(&mut self.hosts, |address, host| {
+            let rate = host.out.rate(now) + host.into.rate(now);
+            (scanners.contains(address), rate, host.sent + host.received)
+        });
+        self.is_cut |=
+            halve(&mut self.conversations, |_, told| (told.recent.rate(now), told.bytes.iter().sum::<u64>()));
+        self.is_cut |= halve(&mut self.names, |_, name| (name.last_ns, name.count));
+    }
+
+    /// Up to when time has come, in nanoseconds since the epoch: it passes on a silent wire too.
+    pub(super) fn now_ns(&self) -> Option<u64> {
+        let (_, last_ns) = self.times?;
+        Some(last_ns.max(self.step.unwrap_or(0).saturating_mul(1_000_000_000)))
+    }
+
+    /// What answered a scan, as far as that is known: ports of its target, or hosts.
+    pub(super) fn answers(&self, event: &ScanEvent) -> Vec<Service> {
+        let Some(host) = self.hosts.get(&event.scan.source()) else { return Vec::new() };
+        let is_tcp = event.probe != Some(Probe::Udp);
+        let mut found: Vec<_> = (host.reached.iter().copied())
+            .filter(|service| service.port.is_tcp == is_tcp)
+            .filter(|service| match event.scan {
+                Alert::Vertical { destination, .. } => service.host == destination,
+                Alert::Horizontal { port, .. } => service.port.number == port,
+            })
+            .collect();
+        found.sort_unstable();
+        found
+    }
+}
+
+/// What the filter looks at.
+impl Host {
+    pub(super) fn subject(&self, address: IpAddr) -> Subject {
+        Subject {
+            hosts: vec![address],
+            ports: self.ports.iter().map(|port| port.number).collect(),
+            names: lower(&self.names),
+            protocols: lower(&self.protocols),
+        }
+    }
+}
+
+impl Conversation {
+    pub(super) fn subject(&self, (client, server, is_tcp): Ends) -> Subject {
+        Subject {
+            hosts: vec![client.ip(), server.ip()],
+            ports: vec![client.port(), server.port()],
+            names: self.name.iter().map(|name| name.to_lowercase()).collect(),
+            protocols: lower(&[self.protocol, if is_tcp { "tcp" } else { "udp" }]),
+        }
+    }
+}
+
+impl Name {
+    pub(super) fn subject(&self, kind: usize, name: &str) -> Subject {
+        Subject {
+            hosts: self.clients.iter().chain(&self.servers).copied().collect(),
+            ports: Vec::new(),
+            names: vec![name.to_lowercase()],
+            protocols: vec![KINDS[kind].to_owned()],
+        }
+    }
+}
+
+impl Scan {
+    pub(super) fn subject(&self) -> Subject {
+        let mut subject = Subject { hosts: vec![self.event.scan.source()], ..Subject::default() };
+        match self.event.scan {
+            Alert::Vertical { destination, .. } => subject.hosts.push(destination),
+            Alert::Horizontal { port, .. } => subject.ports.push(port),
+        }
+        let probe = self.event.probe.map_or("syn".to_owned(), |probe| probe.to_string().to_lowercase());
+        subject.protocols = vec!["scan".to_owned(), self.event.scan.kind().to_owned(), probe];
+        subject
+    }
+}
+
+/// Keeps the last of a list.
+fn latest<T>(list: &mut VecDeque<T>, most: usize) {
+    list.drain(..list.len().saturating_sub(most));
+}
+
+fn lower(texts: &[impl AsRef<str>]) -> Vec<String> {
+    texts.iter().map(|text| text.as_ref().to_lowercase()).collect()
+}
+
+/// Adds an item that is not there, if there is room. Says whether it is there then.
+fn add<T: PartialEq>(list: &mut Vec<T>, most: usize, item: T) -> bool {
+    let is_known = list.contains(&item);
+    if !is_known && list.len() < most {
+        list.push(item);
+        return true;
+    }
+    is_known
+}
+
+/// Gives up the lighter half of a table that is full. Says whether it did.
+fn halve<K: Hash + Eq + Clone, V, W: Ord>(table: &mut HashMap<K, V>, weight: impl Fn(&K, &V) -> W) -> bool {
+    if table.len() <= ENTRIES {
+        return false;
+    }
+    let mut order: Vec<_> = table.iter().map(|(key, value)| (weight(key, value), key.clone())).collect();
+    order.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let half = order.len() - ENTRIES / 2;
+    for (_, key) in order.drain(..half) {
+        table.remove(&key);
+    }
+    true
+}
+
+fn is_same(a: &Alert, b: &Alert) -> bool {
+    a.time_ns() == b.time_ns()
+        && a.source() == b.source()
+        && match (a, b) {
+            (Alert::Vertical { destination: a, .. }, Alert::Vertical { destination: b, .. }) => a == b,
+            (Alert::Horizontal { port: a, .. }, Alert::Horizontal { port: b, .. }) => a == b,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn report(packets: u64, last_s: u64) -> Report {
+        let mut report = Report::default();
+        (report.packets, report.bytes, report.times) = (packets, 100 * packets, Some((SECOND, last_s * SECOND)));
+        report
+    }
+
+    fn packets(model: &Model) -> Vec<u64> {
+        model.seconds.iter().map(|second| second.packets).collect()
+    }
+
+    #[test]
+    fn rates_are_means_of_the_last_seconds() {
+        let mut recent = Recent::default();
+        recent.add(0, 400);
+        assert_eq!(recent.rate(0), 400, "the first second is all there is");
+        recent.add(1, 200);
+        assert_eq!(recent.rate(1), 300);
+        recent.add(3, 200);
+        assert_eq!([3, 4, 5, 6, 7].map(|second| recent.rate(second)), [200, 100, 50, 50, 0]);
+        recent.add(9, 4);
+        assert_eq!((recent.rate(9), recent.bytes.iter().sum::<u64>()), (1, 4));
+    }
+
+    #[test]
+    fn seconds_follow_each_other_also_through_pauses_and_silence() {
+        let mut model = Model::new(String::new(), true);
+        model.step(&report(10, 100), None, None);
+        model.step(&report(30, 101), None, None);
+        // Five seconds later, and only now is that heard of.
+        model.step(&report(31, 106), None, None);
+        assert_eq!(packets(&model), [10, 20, 0, 0, 0, 0, 1]);
+        // A silent wire ends its steps, and then goes on where time has come to.
+        model.step(&report(31, 106), None, None);
+        model.step(&report(31, 106), None, None);
+        model.step(&report(40, 109), None, None);
+        assert_eq!(packets(&model)[6..], [1, 0, 0, 9]);
+        assert_eq!(model.second + 1, model.seconds.len() as u64);
+        model.step(&report(41, 1 << 30), None, None);
+        assert_eq!((model.seconds.len(), model.seconds.back().unwrap().packets), (SECONDS, 1));
+    }
+
+    #[test]
+    fn drops_are_those_of_each_second() {
+        let mut model = Model::new(String::new(), true);
+        for (second, drops) in (100..).zip([0, 5, 5, 7]) {
+            let captured = Captured { kernel_drops: drops, ..Captured::default() };
+            model.step(&report(second, second), None, Some(&captured));
+        }
+        assert_eq!(model.seconds.iter().map(|second| second.drops).collect::<Vec<_>>(), [0, 5, 0, 2]);
+    }
+
+    #[test]
+    fn the_lighter_half_of_a_full_table_goes() {
+        let mut table: HashMap<u64, u64> = (0..=ENTRIES as u64).map(|key| (key, key)).collect();
+        assert!(halve(&mut table, |key, &value| (*key == 7, value)));
+        assert_eq!(table.len(), ENTRIES / 2);
+        assert!(table.contains_key(&7) && table.contains_key(&(ENTRIES as u64)) && !table.contains_key(&8));
+        assert!(!halve(&mut table, |_, &value| value));
+    }
+
+    #[test]
+    fn the_end_of_a_scan_belongs_to_its_beginning() {
+        let (source, destination) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        let event = |time_ns, count, state| {
+            let scan = Alert::Vertical { source, destination, count, time_ns };
+            ScanEvent { probe: None, scan, state }
+        };
+        let mut model = Model::default();
+        model.scan(&event(5, 21, ScanState::Found));
+        model.scan(&event(9, 21, ScanState::Found));
+        model.scan(&event(5, 800, ScanState::Ended { last_ns: 8 }));
+        assert_eq!(model.scans.iter().map(|scan| scan.ended).collect::<Vec<_>>(), [None, Some((8, 800))]);
+        assert_eq!(model.alerts, 2);
+        let service = |host, number| Service { host, port: Port { is_tcp: true, number } };
+        let reached = vec![service(destination, 443), service(source, 1), service(destination, 22)];
+        model.hosts.insert(source, Host { reached, ..Host::default() });
+        let answers =
+            |event: &ScanEvent| -> Vec<_> { model.answers(event).iter().map(|service| service.port.number).collect() };
+        let mut event = model.scans[0].event.clone();
+        assert_eq!(answers(&event), [22, 443]);
+        event.scan = Alert::Horizontal { source, port: 1, count: 21, time_ns: 0 };
+        assert_eq!(answers(&event), [1]);
+        event.probe = Some(Probe::Udp);
+        assert!(answers(&event).is_empty(), "TCP answers no UDP");
+    }
+}
