@@ -107,15 +107,12 @@ impl Dispatcher {
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
         self.count(record);
-        let (mut record, mut decoded) = (*record, Decoded::Undecoded);
-        if self.tunnels.is_none() {
-            decoded = decode(record.link, record.data);
-        } else {
-            match self.find(&record) {
-                Ok((_, Located { at, .. }, part)) => (record, decoded) = (part, decode_at(part.data, at)),
-                Err(NoDatagram::Undecoded) => {}
-                Err(NoDatagram::Malformed) => decoded = Decoded::Malformed,
-            }
+        let (mut record, mut decoded) = (*record, decode(record.link, record.data));
+        if self.tunnels.is_some()
+            && decoded.may_be_tunnel()
+            && let Ok((_, Located { at, .. }, part)) = self.find(&record)
+        {
+            (record, decoded) = (part, decode_at(part.data, at));
         }
         match decoded {
             Decoded::V4(packet) => {

@@ -1,5 +1,8 @@
 //! What [`decode`](super::decode) makes of a frame.
 
+use super::transport::UDP;
+use super::tunnel;
+
 /// What the monitor needs of a TCP or UDP packet. Addresses are numbers (`u32` for IPv4, `u128` for IPv6) whose order
 /// is the order of the addresses' bytes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,4 +46,20 @@ pub enum Decoded {
     Undecoded,
     /// An IP, TCP or UDP header is wrong or cut.
     Malformed,
+}
+
+impl Decoded {
+    /// Whether the frame may hold a tunnel that [`innermost`](super::innermost) opens, or counts as closed. Few do, and
+    /// the others need not be looked at again.
+    #[inline]
+    pub fn may_be_tunnel(&self) -> bool {
+        match *self {
+            Decoded::V4(Transport { protocol, destination_port, .. })
+            | Decoded::V6(Transport { protocol, destination_port, .. }) => {
+                protocol == UDP && tunnel::is_port(destination_port)
+            }
+            Decoded::OtherIp => true,
+            Decoded::Undecoded | Decoded::Malformed => false,
+        }
+    }
 }

@@ -32,6 +32,12 @@ const VXLAN_OF_LINUX: u16 = 8472;
 const GENEVE: u16 = 6081;
 const GTP_USER: u16 = 2152;
 
+/// Whether a datagram to this port may be a tunnel.
+#[inline]
+pub(super) fn is_port(port: u16) -> bool {
+    matches!(port, VXLAN | VXLAN_OF_LINUX | GENEVE | GTP_USER)
+}
+
 /// Ethernet in GRE and in Geneve.
 const ETHERNET: u16 = 0x6558;
 const PPP: u16 = 0x880b;

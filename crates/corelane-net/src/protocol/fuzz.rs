@@ -13,7 +13,7 @@
 use super::{Carrier, Detail, Event, Protocol, Session, State, dns, http, identify, quic, ssh, starttls, tls};
 use crate::capture::LinkType;
 use crate::conversation::{Application, Side};
-use crate::decode::{DEEPEST, Tunnel, datagram_at, innermost, locate, packet};
+use crate::decode::{DEEPEST, Tunnel, datagram_at, decode, innermost, locate, packet};
 
 /// A named target.
 pub type Target = (&'static str, fn(&[u8]));
@@ -277,6 +277,8 @@ pub fn tunnels(frame: &[u8]) {
         let found = innermost(frame, outermost);
         let (located, depth) = (found.located, found.depth);
         assert!(depth <= DEEPEST && located.at >= outermost.at, "too far");
+        let is_plain = depth == 0 && found.closed.is_none() && found.end == frame.len();
+        assert!(is_plain || decode(link, frame).may_be_tunnel(), "a tunnel where none may be");
         // It is as sound as the outermost header has to be.
         let link = if located.is_v4 { LinkType::IPV4 } else { LinkType::IPV6 };
         let again = locate(link, &frame[usize::from(located.at)..]).map(|again| (again.source, again.destination));

@@ -1,7 +1,7 @@
 //! Tunnels: what is opened, and what is not.
 
 use corelane_net::capture::{LinkType, Record};
-use corelane_net::decode::{Closed, DEEPEST, Innermost, TCP, Tunnel, UDP, datagram_at, innermost, locate, mapped};
+use corelane_net::decode::{Closed, DEEPEST, Innermost, TCP, Tunnel, UDP, datagram_at, decode, innermost, locate, mapped};
 use corelane_net::protocol::fuzz;
 use corelane_net::synth;
 use proptest::prelude::*;
@@ -41,7 +41,10 @@ fn ethernet(kind: u16, payload: &[u8]) -> Vec<u8> {
 }
 
 fn open(frame: &[u8]) -> Innermost {
-    innermost(frame, locate(LinkType::RAW, frame).expect("a sound header"))
+    let found = innermost(frame, locate(LinkType::RAW, frame).expect("a sound header"));
+    let may_be_tunnel = decode(LinkType::RAW, frame).may_be_tunnel();
+    assert!(may_be_tunnel || (found.depth, found.closed) == (0, None), "a tunnel where none may be");
+    found
 }
 
 /// The tunnels in a frame; also checks where they lead.
