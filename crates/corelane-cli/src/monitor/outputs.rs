@@ -285,5 +285,9 @@ impl Eve {
 /// What a page is about.
 fn origin(arguments: &MonitorArguments) -> Origin {
     let files = arguments.files.iter().map(|file| file.display().to_string()).collect();
-    Origin { files, is_demo: arguments.demo }
+    let program =
+        arguments.capture.filter_program.as_ref().map(|path| ("--filter-program", path.display().to_string()));
+    #[cfg(feature = "libpcap")]
+    let program = arguments.capture.filter.clone().map(|expression| ("--filter", expression)).or(program);
+    Origin { files, is_demo: arguments.demo, filter: program }
 }

@@ -1,11 +1,11 @@
 //! `--html`: the page, also in a browser, and with names that try to be more than text.
 
-use crate::support::{Folder, captures, corelane, generated, monitor, run, skipped};
-use serde_json::{Value, json};
+use crate::browser::Browser;
+use crate::support::{Folder, Pcap, captures, corelane, generated, monitor, run, skipped, syn};
+use serde_json::json;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Names that a browser, a shell or a reader may take for something else.
 fn hostile() -> Vec<String> {
@@ -58,7 +58,7 @@ fn capture() -> Vec<u8> {
     file
 }
 
-fn page_of(file: &Path, page: &Path) -> String {
+pub(crate) fn page_of(file: &Path, page: &Path) -> String {
     let options = ["--html", page.to_str().unwrap(), "--format", "json"];
     run(corelane(["monitor"]).args(options).arg(file)).code(0).silent();
     fs::read_to_string(page).expect("a page")
@@ -111,120 +111,14 @@ fn a_page_is_refused_where_it_cannot_be() {
     monitor(&[&file], &["--html", "-"]).code(2).one_line(&["--html -", "the JSON report"]);
     monitor(&[&file], &["--html", &name, "--continuous"]).code(2).one_line(&["--html needs a whole capture"]);
     run(&mut corelane(["monitor", "-i", "lo", "--html", &name])).code(2).one_line(&["--html needs a whole capture"]);
-    monitor(&[&file], &["--html", &name, "--memory-limit", "192M"]).code(2).one_line(&["give at least 480M"]);
+    monitor(&[&file], &["--html", &name, "--memory-limit", "192M"]).code(2).one_line(&["give at least 640M"]);
     assert!(!Path::new(&name).exists());
-}
-
-/// A browser that is asked through a pipe, as its DevTools are.
-struct Browser {
-    child: Child,
-    asks: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    number: u64,
-    session: Value,
-    /// Exceptions, log entries and requests so far.
-    events: Vec<Value>,
-}
-
-impl Browser {
-    fn start(folder: &Folder) -> Option<Self> {
-        let names = ["chromium", "chromium-browser", "google-chrome"];
-        let found = names.into_iter().find(|name| {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
-        });
-        let Some(name) = found else {
-            skipped("no Chromium to show the page in");
-            return None;
-        };
-        let options =
-            "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --remote-debugging-pipe";
-        let profile = folder.path("profile");
-        // The browser reads from descriptor 3 and writes to 4.
-        let script = format!(
-            "exec {name} {options} --user-data-dir='{}' about:blank 3<&0 4>&1 1>/dev/null 2>&1",
-            profile.display()
-        );
-        let mut child = Command::new("sh")
-            .args(["-c", &script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("a shell");
-        let (asks, answers) = (child.stdin.take().expect("piped"), BufReader::new(child.stdout.take().expect("piped")));
-        let mut browser = Browser { child, asks, answers, number: 0, session: Value::Null, events: Vec::new() };
-        let target = browser.ask("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
-        browser.session =
-            browser.ask("Target.attachToTarget", json!({"targetId": target, "flatten": true}))["sessionId"].clone();
-        for domain in ["Page", "Runtime", "Log", "Network"] {
-            browser.ask(&format!("{domain}.enable"), json!({}));
-        }
-        Some(browser)
-    }
-
-    fn next(&mut self) -> Value {
-        let mut message = Vec::new();
-        self.answers.read_until(0, &mut message).expect("an answer");
-        assert_eq!(message.pop(), Some(0), "the browser has ended");
-        serde_json::from_slice(&message).expect("JSON")
-    }
-
-    fn ask(&mut self, method: &str, parameters: Value) -> Value {
-        self.number += 1;
-        let mut message = json!({"id": self.number, "method": method, "params": parameters});
-        if !self.session.is_null() {
-            message["sessionId"] = self.session.clone();
-        }
-        self.asks.write_all(message.to_string().as_bytes()).expect("a pipe");
-        self.asks.write_all(b"\0").expect("a pipe");
-        loop {
-            let answer = self.next();
-            if answer["id"] == self.number {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
-            }
-            self.events.push(answer);
-        }
-    }
-
-    /// Shows a page, which has to load without an error, a log entry, or a request for anything else.
-    fn show(&mut self, page: &Path) {
-        self.events.clear();
-        let url = format!("file://{}", page.display());
-        self.ask("Page.navigate", json!({"url": url}));
-        while !self.events.iter().any(|event| event["method"] == "Page.loadEventFired") {
-            let event = self.next();
-            self.events.push(event);
-        }
-        let bad = |event: &&Value| match event["method"].as_str().unwrap_or_default() {
-            "Runtime.exceptionThrown" | "Log.entryAdded" | "Runtime.consoleAPICalled" => true,
-            "Network.requestWillBeSent" => event["params"]["request"]["url"] != url.as_str(),
-            _ => false,
-        };
-        assert_eq!(self.events.iter().find(bad), None);
-    }
-
-    fn eval(&mut self, script: &str) -> Value {
-        let script = format!("(() => {{ {script} }})()");
-        let parameters = json!({"expression": script, "returnByValue": true});
-        let answer = self.ask("Runtime.evaluate", parameters);
-        assert!(answer["exceptionDetails"].is_null(), "{script}: {answer}");
-        answer["result"]["value"].clone()
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = self.answers.read_to_end(&mut Vec::new());
-    }
 }
 
 /// What a script may ask of a page.
 const TOOLS: &str = "const shown = id => [...document.querySelectorAll(`#${id} ~ .t`)][0]
     .querySelectorAll('tbody tr:not([hidden])').length;
+    const rows = id => [...document.querySelector(`#${id} ~ .t tbody`).rows];
     const q = document.getElementById('q'), time = document.getElementById('time');
     const filter = text => { q.value = text; q.dispatchEvent(new Event('input')); };
     const said = () => document.getElementById('from').textContent !== '';";
@@ -318,8 +212,204 @@ fn in_a_browser_filter_order_and_brush_work() {
     }
     let half = browser.eval(&format!("{TOOLS} return shown('conversations')")).as_u64().unwrap();
     assert!(half > some && half < 136, "{half}");
-    // A command is said.
-    let said = browser
-        .eval("document.querySelector('#conversations ~ .t .k').click(); return document.querySelector('.k').title");
-    assert!(said.as_str().unwrap().starts_with("tcpdump -nr "), "{said}");
+}
+
+#[test]
+fn in_a_browser_the_filter_finds_open_ports_and_protocols() {
+    let Some(folder) = captures() else { return };
+    let own = Folder::new();
+    let page = own.path("page.html");
+    page_of(&folder.join("scan-network-sweep.pcap"), &page);
+    let Some(mut browser) = Browser::start(&own) else { return };
+    browser.show(&page);
+    let count = |browser: &mut Browser, id: &str, words: &str| {
+        let script = format!("{TOOLS} filter('{words}'); return shown('{id}')");
+        browser.eval(&script).as_u64().expect("a number")
+    };
+    let all = count(&mut browser, "scans", "");
+    assert_eq!(count(&mut browser, "scans", "port:3011"), 1);
+    assert!((1..all).contains(&count(&mut browser, "scans", "port:443")));
+    assert_eq!(count(&mut browser, "scans", "port:3012"), 0);
+    // A command is no part of what is looked for.
+    assert_eq!(count(&mut browser, "conversations", "tcpdump"), 0);
+    page_of(&folder.join("scan-connect-retries.pcap"), &page);
+    browser.show(&page);
+    // Within a row of ports too.
+    page_of(&own.file("rows.pcap", open_in_a_row()), &page);
+    browser.show(&page);
+    for (port, found) in [(99, 0), (100, 1), (105, 1), (139, 1), (140, 0)] {
+        assert_eq!(count(&mut browser, "scans", &format!("port:{port}")), found, "{port}");
+    }
+    page_of(&folder.join("http-mixed.pcap"), &page);
+    browser.show(&page);
+    let all = count(&mut browser, "protocols", "");
+    assert_eq!(count(&mut browser, "protocols", "proto:dns"), 1);
+    assert!((2..all).contains(&count(&mut browser, "protocols", "proto:tcp")));
+    assert_eq!(count(&mut browser, "protocols", "nothing-has-this"), 0);
+}
+
+/// A scan of ports of which those from 100 to 139 are open.
+fn open_in_a_row() -> Vec<u8> {
+    let mut capture = Pcap::new(100, 101);
+    for port in 1..140 {
+        capture = capture.record(1000, 40, &syn(port));
+        if port >= 100 {
+            let mut back = syn(port);
+            back[12..20].rotate_left(4);
+            back[20..24].rotate_left(2);
+            back[33] = 0x12;
+            capture = capture.record(1000, 40, &back);
+        }
+    }
+    capture.record(1010, 1, &[0]).0
+}
+
+/// A UDP datagram between hosts of one family.
+pub(crate) fn datagram(hosts: [IpAddr; 2], port: u16) -> Vec<u8> {
+    let udp = [port.to_be_bytes(), 9999_u16.to_be_bytes(), [0, 10], [0, 0], *b"??"].concat();
+    match hosts {
+        [IpAddr::V4(from), IpAddr::V4(to)] => {
+            [&[0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0, 0][..], &from.octets(), &to.octets(), &udp].concat()
+        }
+        [IpAddr::V6(from), IpAddr::V6(to)] => {
+            [&[0x60, 0, 0, 0, 0, 10, 17, 64][..], &from.octets(), &to.octets(), &udp].concat()
+        }
+        _ => panic!("two families"),
+    }
+}
+
+#[test]
+fn in_a_browser_addresses_are_in_their_order() {
+    let own = Folder::new();
+    let page = own.path("page.html");
+    let hosts =
+        ["2001:db8::10", "10.0.0.10", "9.255.0.1", "2001:db8::2", "192.168.0.1", "10.0.0.9", "::a", "fe80::1:2"];
+    let mut capture = Pcap::new(100, 101);
+    for host in hosts {
+        let host: IpAddr = host.parse().unwrap();
+        let server = if host.is_ipv4() { "8.8.8.8" } else { "2001:db8:ffff::" }.parse().unwrap();
+        for port in [40_000, 5000] {
+            let data = datagram([host, server], port);
+            capture = capture.record(1000, data.len() as u32, &data);
+        }
+    }
+    page_of(&own.file("hosts.pcap", capture.0), &page);
+    let Some(mut browser) = Browser::start(&own) else { return };
+    browser.show(&page);
+    let order = |id: &str| {
+        format!(
+            "{TOOLS} document.querySelector('#{id} ~ .t th button').click();
+            return rows('{id}').map(row => row.cells[0].textContent)"
+        )
+    };
+    let ordered = [
+        "8.8.8.8",
+        "9.255.0.1",
+        "10.0.0.9",
+        "10.0.0.10",
+        "192.168.0.1",
+        "::a",
+        "2001:db8::2",
+        "2001:db8::10",
+        "2001:db8:ffff::",
+        "fe80::1:2",
+    ];
+    assert_eq!(browser.eval(&order("hosts")), json!(ordered));
+    let clients = ordered.iter().filter(|host| hosts.contains(host));
+    let ends: Vec<_> = clients.flat_map(|host| [5000, 40_000].map(|port| format!("{host}:{port}"))).collect();
+    assert_eq!(browser.eval(&order("conversations")), json!(ends));
+}
+
+#[test]
+fn in_a_browser_a_command_can_be_had_by_mouse_touch_and_keyboard_also_without_the_script() {
+    let Some(folder) = captures() else { return };
+    let own = Folder::new();
+    let page = own.path("page.html");
+    page_of(&folder.join("http-mixed.pcap"), &page);
+    let Some(mut browser) = Browser::start(&own) else { return };
+    for without in [true, false] {
+        browser.ask("Emulation.setScriptExecutionDisabled", json!({"value": without}));
+        browser.show(&page);
+        let shown = |browser: &mut Browser| {
+            browser.eval(
+                "return [...document.querySelectorAll('[popover]')].filter(part => part.checkVisibility()).map(part => {
+                    const area = part.getBoundingClientRect();
+                    const isThere = area.top >= 0 && area.left >= 0
+                        && area.right <= innerWidth && area.bottom <= innerHeight;
+                    return [part.textContent.split(' ')[0], isThere] })",
+            )
+        };
+        let tcpdump = json!([["tcpdump", true]]);
+        assert_eq!(shown(&mut browser), json!([]));
+        let (x, y): (f64, f64) = serde_json::from_value(browser.eval(
+            "const key = document.querySelector('#conversations ~ .t .k');
+            key.scrollIntoView({block: 'center'});
+            const area = key.getBoundingClientRect();
+            return [area.left + area.width / 2, area.top + area.height / 2]",
+        ))
+        .unwrap();
+        for kind in ["mousePressed", "mouseReleased"] {
+            let click = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
+            browser.ask("Input.dispatchMouseEvent", click);
+        }
+        assert_eq!(shown(&mut browser), tcpdump, "the mouse, {without}");
+        browser.press("Escape", 27, "");
+        assert_eq!(shown(&mut browser), json!([]), "{without}");
+        // The key still has the focus.
+        browser.press("Enter", 13, "\r");
+        assert_eq!(shown(&mut browser), tcpdump, "the keyboard, {without}");
+        browser.press("Escape", 27, "");
+        browser.ask("Emulation.setTouchEmulationEnabled", json!({"enabled": true}));
+        for (kind, points) in [("touchStart", json!([{"x": x, "y": y}])), ("touchEnd", json!([]))] {
+            browser.ask("Input.dispatchTouchEvent", json!({"type": kind, "touchPoints": points}));
+        }
+        // What a touch means is found out later.
+        let is_shown = (0..1000).any(|_| shown(&mut browser) == tcpdump);
+        assert!(is_shown, "a finger, {without}");
+        browser.ask("Emulation.setTouchEmulationEnabled", json!({"enabled": false}));
+    }
+}
+
+/// The script of axe-core, as `CORELANE_AXE` names it, says what is wrong for those who see little, or use no mouse.
+#[test]
+fn in_a_browser_axe_finds_nothing() {
+    let Some(axe) = std::env::var_os("CORELANE_AXE") else {
+        return skipped("CORELANE_AXE does not name the script of axe-core, axe.min.js");
+    };
+    let axe = fs::read_to_string(&axe).unwrap_or_else(|error| panic!("{}: {error}", axe.display()));
+    let Some(folder) = captures() else { return };
+    let own = Folder::new();
+    let page = own.path("page.html");
+    let Some(mut browser) = Browser::start(&own) else { return };
+    for name in ["scan-connect-retries.pcap", "scan-network-sweep.pcap", "http-mixed.pcap", "vlan-mpls.pcap"] {
+        page_of(&folder.join(name), &page);
+        for (scheme, width) in [("light", 1280), ("dark", 1280), ("light", 400)] {
+            let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+            browser.ask("Emulation.setEmulatedMedia", json!({"features": features}));
+            let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+            browser.ask("Emulation.setDeviceMetricsOverride", size);
+            browser.show(&page);
+            browser.eval(&axe);
+            let found = browser.eval(
+                "document.querySelector('.k').click();
+                return axe.run().then(({violations}) => violations.map(wrong =>
+                    [wrong.id, wrong.help, wrong.nodes.length, wrong.nodes[0].html.slice(0, 200)]))",
+            );
+            assert_eq!(found, json!([]), "{name}, {scheme}, {width}: {found:#}");
+        }
+    }
+}
+
+/// No RST rejects by the paper's rule, and nothing expires.
+#[test]
+fn a_page_by_the_papers_rule_has_its_scans() {
+    let Some(folder) = captures() else { return };
+    let own = Folder::new();
+    let page = own.path("page.html");
+    let options = ["--rule", "paper", "--html", page.to_str().unwrap()];
+    let report = monitor(&[&folder.join("scan-connect-retries.pcap")], &options).code(0).silent().json();
+    let page = fs::read_to_string(&page).expect("a page");
+    let count = report["alerts"][0]["count"].as_u64().expect("a count");
+    assert!(page.contains(&format!(">{count} ports</button>")) && page.contains("135, 139, 445, 1025, 5000"));
+    assert!(page.contains(", of them 0 rejected") && page.contains("<title>scan-connect-retries.pcap"));
 }

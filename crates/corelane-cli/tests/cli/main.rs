@@ -1,6 +1,7 @@
 //! The binary as users run it.
 
 mod bad_input;
+mod browser;
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
 mod commands;
@@ -9,6 +10,8 @@ mod files;
 mod html;
 mod interrupt;
 mod output;
+mod page_commands;
+mod page_limits;
 mod plans;
 #[path = "../support/program.rs"]
 mod program;

@@ -11,17 +11,18 @@ pub(crate) trait Weight {
     fn weight(&self) -> u64;
 }
 
-/// A table. When it is full the lighter half goes. An entry that went may come back, without what it was before.
+/// A table. When it is full the lighter half goes. An entry that went may come back, without what it was before: so how
+/// many different ones went is not known.
 #[derive(Debug)]
 pub(crate) struct Bounded<K, V> {
     most: usize,
     entries: HashMap<K, V, HashKeys>,
-    dropped: u64,
+    is_cut: bool,
 }
 
 impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
     pub(crate) fn new(most: usize, keys: HashKeys) -> Self {
-        Bounded { most, entries: HashMap::with_hasher(keys), dropped: 0 }
+        Bounded { most, entries: HashMap::with_hasher(keys), is_cut: false }
     }
 
     /// Changes the entry of a key.
@@ -50,9 +51,8 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
         // No two are equal, so the hash does not matter.
         let (_, (least, key), _) = order.select_nth_unstable(keep);
         let least = (*least, (*key).clone());
-        let before = self.entries.len();
         self.entries.retain(|key, value| (Reverse(value.weight()), key) < (least.0, &least.1));
-        self.dropped += (before - self.entries.len()) as u64;
+        self.is_cut = true;
     }
 
     /// Takes all out. What is left is empty, and has no memory.
@@ -67,14 +67,15 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
 
     /// Adds those of another one.
     pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut V, V)) {
-        self.dropped += other.dropped;
+        self.is_cut |= other.is_cut;
         for (key, value) in other.entries {
             self.update(&key, K::clone, |own| add(own, value));
         }
     }
 
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped
+    /// Whether entries went.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The entries, in no order.
@@ -207,17 +208,17 @@ mod tests {
                 table.update(&(i % 7), |&key| key, |value| *value += 50);
                 table.update(&(1000 + i * 7919 % 3001), |&key| key, |value| *value += 1);
             }
-            let dropped = table.dropped();
+            let is_cut = table.is_cut();
             let mut entries: Vec<_> = table.into_entries().collect();
             entries.sort_unstable();
-            (entries, dropped)
+            (entries, is_cut)
         };
-        let (entries, dropped) = fill();
-        assert!(entries.len() <= 100 && dropped > 1000, "{}", entries.len());
+        let (entries, is_cut) = fill();
+        assert!(entries.len() <= 100 && is_cut, "{}", entries.len());
         let heavy: Vec<_> = entries.iter().take_while(|(key, _)| *key < 7).collect();
         assert_eq!(heavy.len(), 7);
         assert_eq!(heavy.iter().map(|(_, value)| value).sum::<u64>(), 10_000 * 50);
-        assert_eq!(fill(), (entries, dropped));
+        assert_eq!(fill(), (entries, is_cut));
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //!
 //! # Memory
 //!
-//! Some 300 MiB at most for all partitions of a Dispatcher, whatever the traffic is: texts are cut, tables drop their
+//! Some 450 MiB at most for all partitions of a Dispatcher, whatever the traffic is: texts are cut, tables drop their
 //! lighter half when they are full, and what was dropped is counted. In steps that is for each step: tables that were
 //! taken leave no memory behind. What is gathered while a step's facts are given out is of no more packets than are on
 //! their way.
@@ -39,13 +39,13 @@ pub(crate) use part::Part;
 pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Ports, Service, Span, Unknown};
 pub use scanners::{Attempts, Opened, Row, Scanner, Story, Told};
 pub(crate) use scanners::{COLUMNS, tell};
-pub use stage::{Bin, Evidence, SERIES, Talked, series_of};
+pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};
 pub(crate) use stage::{Gather, Kept, StageFacts};
 
 use std::net::IpAddr;
 
-/// The most bytes that the facts of a run take.
-pub(crate) const MOST: u64 = 288 << 20;
+/// The most bytes that the facts of a run take. With every table full at once it was 428 MiB, joining included.
+pub(crate) const MOST: u64 = 448 << 20;
 
 /// How much is listed.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,8 @@ const NAMES: (usize, usize) = (200, 100);
 /// Ports with unknown payload that are listed.
 const UNKNOWN: usize = 60;
 
-/// Facts for people. Lists are bounded; a `more_` says how many there were beside those listed, at most.
+/// Facts for people. Lists are bounded; a `more_` says how many there were beside those listed, or how many at least
+/// where the table is among [`cut`](Facts::cut).
 ///
 /// They are of a whole capture, or of the time between two [snapshots](crate::Found::Snapshot). Then lists are longer
 /// than for a page, so that they can be added up. A conversation is in the facts of each such time in which it has
@@ -114,6 +115,8 @@ pub struct Facts {
     pub more_stories: u64,
     /// Whether attempts that were answered may be missing from the stories, as too many were.
     pub may_lack_answers: bool,
+    /// What stood before the IP headers.
+    pub wraps: Wraps,
 }
 
 impl Facts {
@@ -127,10 +130,10 @@ impl Facts {
             parts.extend(std::mem::take(&mut stage.parts));
             all.merge_sums(stage);
         }
-        let StageFacts { mut timeline, conversations, evidence, lists, .. } = all;
+        let StageFacts { mut timeline, conversations, evidence, wraps, lists, .. } = all;
         timeline.settle();
         let (conversations, more_conversations) = conversations.finish();
-        let mut facts = Facts { timeline, conversations, more_conversations, ..Facts::default() };
+        let mut facts = Facts { timeline, conversations, more_conversations, wraps, ..Facts::default() };
         facts.evidence = evidence.into_values().collect();
         facts.evidence.sort_by(|a, b| (b.count, a.protocol, a.text).cmp(&(a.count, b.protocol, b.text)));
         parts.sort_by_key(|&(partition, _)| partition);

@@ -25,6 +25,15 @@ const WAITING: usize = 64;
 pub(super) const NAME: usize = 128;
 /// The most bytes of a name that a host keeps.
 const HOST_NAME: usize = 64;
+/// What the tables hold, as [`Facts::cut`] says it.
+const TABLES: [&str; 6] = [
+    "fingerprints",
+    "ports with unknown payload",
+    "hosts",
+    NameKind::Http.table(),
+    NameKind::Tls.table(),
+    NameKind::Dns.table(),
+];
 
 /// A kind of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +44,17 @@ pub enum NameKind {
     Tls,
     /// The names of DNS queries and responses.
     Dns,
+}
+
+impl NameKind {
+    /// What [`Facts::cut`] calls their table.
+    pub(crate) const fn table(self) -> &'static str {
+        match self {
+            NameKind::Http => "names in HTTP",
+            NameKind::Tls => "names in TLS",
+            NameKind::Dns => "names in DNS",
+        }
+    }
 }
 
 /// A name, in lower case. One that is too long ends in `…`.
@@ -416,12 +436,12 @@ pub(super) fn join(parts: impl Iterator<Item = Tables>, most_hosts: usize, facts
     let mut names: [BTreeMap<HostName, Name>; 3] = Default::default();
     let mut fingerprints = BTreeMap::<HostName, Fingerprint>::new();
     let mut unknown = BTreeMap::<Port, Unknown>::new();
-    let mut dropped = [0; 6];
+    let mut is_cut = [false; 6];
     for part in parts {
         let Tables { hosts: of_hosts, names: of_names, fingerprints: of_fingerprints, unknown: of_unknown } = part;
-        let tables = [of_fingerprints.dropped(), of_unknown.dropped(), of_hosts.dropped()];
-        let counts = tables.into_iter().chain(of_names.iter().map(Bounded::dropped));
-        dropped.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        let tables = [of_fingerprints.is_cut(), of_unknown.is_cut(), of_hosts.is_cut()];
+        let tables = tables.into_iter().chain(of_names.iter().map(Bounded::is_cut));
+        is_cut.iter_mut().zip(tables).for_each(|(all, own)| *all |= own);
         of_hosts.into_entries().for_each(|(host, own)| hosts.entry(host).or_default().merge(own));
         for (names, own) in names.iter_mut().zip(of_names) {
             own.into_entries().for_each(|(name, own)| names.entry(name).or_default().merge(own));
@@ -429,27 +449,23 @@ pub(super) fn join(parts: impl Iterator<Item = Tables>, most_hosts: usize, facts
         of_fingerprints.into_entries().for_each(|(ja4, own)| fingerprints.entry(ja4).or_default().merge(own));
         of_unknown.into_entries().for_each(|(port, own)| unknown.entry(port).or_default().merge(own));
     }
-    let names_of =
-        ["fingerprints", "ports with unknown payload", "hosts", "names in HTTP", "names in TLS", "names in DNS"];
-    facts.cut = names_of.into_iter().zip(dropped).filter(|&(_, count)| count > 0).map(|(name, _)| name).collect();
-    let [no_fingerprints, no_unknown, no_hosts, no_names @ ..] = dropped;
+    facts.cut = TABLES.into_iter().zip(is_cut).filter(|&(_, is_cut)| is_cut).map(|(name, _)| name).collect();
     // There are many, of which few are listed.
-    let (hosts, more_hosts) = heaviest(hosts, (most_hosts, 0), no_hosts);
+    let (hosts, more_hosts) = heaviest(hosts, (most_hosts, 0));
     let address = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical();
     facts.hosts = hosts.into_iter().map(|(bits, host)| (address(bits), host)).collect();
     facts.more_hosts = more_hosts;
     for (kind, names) in names.into_iter().enumerate() {
-        (facts.names[kind], facts.more_names[kind]) = heaviest(names, NAMES, no_names[kind]);
+        (facts.names[kind], facts.more_names[kind]) = heaviest(names, NAMES);
     }
-    (facts.fingerprints, facts.more_fingerprints) = heaviest(fingerprints, NAMES, no_fingerprints);
-    (facts.unknown, facts.more_unknown) = heaviest(unknown, (UNKNOWN, 0), no_unknown);
+    (facts.fingerprints, facts.more_fingerprints) = heaviest(fingerprints, NAMES);
+    (facts.unknown, facts.more_unknown) = heaviest(unknown, (UNKNOWN, 0));
 }
 
 /// The heaviest and the lightest entries, heavy ones first, and how many others there were.
 fn heaviest<K: Ord, V: Weight>(
     entries: impl IntoIterator<Item = (K, V)>,
     (heavy, light): (usize, usize),
-    dropped: u64,
 ) -> (Vec<(K, V)>, u64) {
     let mut entries: Vec<_> = entries.into_iter().collect();
     let order = |a: &(K, V), b: &(K, V)| (Reverse(a.1.weight()), &a.0).cmp(&(Reverse(b.1.weight()), &b.0));
@@ -462,7 +478,7 @@ fn heaviest<K: Ord, V: Weight>(
     if entries.len() > heavy + light {
         entries.drain(heavy..heavy + more);
     }
-    (entries, more as u64 + dropped)
+    (entries, more as u64)
 }
 
 impl Host {

@@ -5,7 +5,7 @@
 
 use super::Facts;
 use super::bins::Bins;
-use super::part::Span;
+use super::part::{Port, Span};
 use crate::analyzer::kept::{Outcome, Trial, Trials};
 use crate::probe::Probe;
 use crate::report::{Alert, Report};
@@ -38,9 +38,7 @@ pub struct Opened {
     /// The host.
     pub host: IpAddr,
     /// The port.
-    pub port: u16,
-    /// The kind of the scan's probes; `None` is a SYN.
-    pub probe: Option<Probe>,
+    pub port: Port,
 }
 
 /// What is told of the attempts of a scan.
@@ -56,7 +54,9 @@ pub struct Told {
     pub attempts: Attempts,
     /// What answered: the least hosts and ports, in that order.
     pub open: BTreeSet<Opened>,
-    /// The attempts that were answered.
+    /// Whether more ports answered.
+    pub more_open: bool,
+    /// How many answered: of TCP only a SYN is, so no port is counted twice.
     pub answered: u64,
 }
 
@@ -73,9 +73,10 @@ impl Told {
         }
         bin[1] += 1;
         self.answered += 1;
-        self.open.insert(Opened { host, port, probe });
+        self.open.insert(Opened { host, port: Port { is_tcp: probe != Some(Probe::Udp), number: port } });
         if self.open.len() > OPEN {
             self.open.pop_last();
+            self.more_open = true;
         }
     }
 }

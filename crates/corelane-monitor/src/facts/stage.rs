@@ -127,12 +127,44 @@ pub struct Evidence {
     pub count: u64,
 }
 
+/// What stood before the IP headers of packets: filters of tcpdump's language have to be told of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wraps {
+    /// The most VLAN tags of an Ethernet frame: 0, 1 or 2.
+    pub tags: u8,
+    /// Whether there were tunnels, or MPLS, PPPoE or more tags on Ethernet.
+    pub others: bool,
+}
+
+impl Wraps {
+    /// Takes a frame whose outermost and innermost IP headers begin there.
+    #[inline]
+    pub(crate) fn add(&mut self, frame: &[u8], outermost: u16, innermost: u16) {
+        const ETHERNET: u16 = 14;
+        self.others |= innermost != outermost;
+        // Headers of Linux cooked captures are 2 bytes longer than some number of tags.
+        let Some(more) = outermost.checked_sub(ETHERNET).filter(|&more| more > 0 && more % 4 == 0) else { return };
+        let before = frame.get(..usize::from(outermost)).unwrap_or_default();
+        let is_tag = more <= 8 && matches!(before, [.., 0x08, 0x00] | [.., 0x86, 0xdd]);
+        match is_tag {
+            true => self.tags = self.tags.max((more / 4) as u8),
+            false => self.others = true,
+        }
+    }
+
+    fn merge(&mut self, other: Wraps) {
+        *self = Wraps { tags: self.tags.max(other.tags), others: self.others || other.others };
+    }
+}
+
 /// What a stage has gathered.
 #[derive(Debug)]
 pub(crate) struct StageFacts {
     pub(super) timeline: Bins<Bin, 240>,
     pub(super) conversations: First<Talked>,
     pub(super) evidence: BTreeMap<(Protocol, &'static str), Evidence>,
+    pub(crate) wraps: Wraps,
     pub(super) parts: BTreeMap<u8, Tables>,
     pub(super) lists: Lists,
     /// All before this time was given out.
@@ -146,6 +178,7 @@ impl StageFacts {
             timeline: Bins::default(),
             conversations: First::new(lists.conversations),
             evidence: BTreeMap::new(),
+            wraps: Wraps::default(),
             parts: BTreeMap::new(),
             lists,
             since_ns: 0,
@@ -206,6 +239,7 @@ impl StageFacts {
         for (key, evidence) in other.evidence {
             self.evidence.entry(key).or_insert(Evidence { count: 0, ..evidence }).count += evidence.count;
         }
+        self.wraps.merge(other.wraps);
     }
 }
 

@@ -259,6 +259,7 @@ impl<'a> Stage<'a> {
         }
         if let Some(facts) = &mut self.facts {
             facts.packet(frame.time_ns, datagram.protocol, frame.wire_len);
+            facts.wraps.add(frame.data, outermost, network);
         }
         let inspection = &self.inspection;
         let cell = self.cells[usize::from(partition)].get_or_insert_with(|| {

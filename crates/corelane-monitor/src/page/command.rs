@@ -1,53 +1,79 @@
 //! The commands that show the packets or events behind a number.
 
 use super::Origin;
+use crate::facts::Wraps;
 use std::fmt::Write;
 
 /// Makes commands for one capture.
 #[derive(Debug)]
 pub(super) struct Commands {
-    /// What stands for the files on a command line.
+    /// What stands for the files on a command line, and the options that say what of them is looked at.
     files: String,
     /// What writes their packets; the last `$` is the filter.
     packets: String,
-    /// Whether `$FILES` stands for them.
-    pub(super) has_variable: bool,
+    wraps: Wraps,
+    /// Whether `$FILES` stands for the files.
+    pub(super) has_files: bool,
+    /// Whether `$FILTER` stands for the run's filter.
+    pub(super) has_filter: bool,
 }
 
-/// The most bytes of all names of files in a command: a page has thousands of commands.
-const NAMES: usize = 160;
+/// The most bytes of all names of files in a command, and of the run's filter: a page has thousands of commands.
+const LONG: usize = 160;
 
 impl Commands {
-    pub(super) fn of(origin: &Origin) -> Self {
-        let mut files: Vec<_> = origin.files.iter().map(|file| quoted(file)).collect();
-        let has_variable = files.iter().map(|file| file.len() + 1).sum::<usize>() > NAMES;
-        if has_variable {
+    /// `opens_tunnels` says whether the run did.
+    pub(super) fn of(origin: &Origin, wraps: Wraps, opens_tunnels: bool) -> Self {
+        let mut files: Vec<_> =
+            origin.files.iter().map(|file| if file == "-" { "CAPTURE".to_owned() } else { quoted(file) }).collect();
+        let has_files = files.iter().map(|file| file.len() + 1).sum::<usize>() > LONG;
+        if has_files {
             files = vec!["$FILES".to_owned()];
         }
         let packed = |end: &str| origin.files.iter().any(|file| file.ends_with(end));
-        let (files, packets) = match &files[..] {
+        let mut all = files.join(" ");
+        let mut has_filter = false;
+        let packets = match &files[..] {
             _ if origin.is_demo => {
-                ("--demo".to_owned(), "corelane gen demo.pcap --probe-scans 4 && tcpdump -nr demo.pcap $".to_owned())
+                all = "--demo".to_owned();
+                "corelane gen demo.pcap --probe-scans 4 && tcpdump -nr demo.pcap $".to_owned()
             }
-            [one] if one == "-" || !(origin.files.len() > 1 || packed(".gz") || packed(".zst")) => {
-                let file = if one == "-" { "CAPTURE" } else { one };
-                (file.to_owned(), format!("tcpdump -nr {file} $"))
+            _ if let Some((option, filter)) = &origin.filter => {
+                let own = quoted(filter);
+                has_filter = own.len() > LONG;
+                all = format!("{all} {option} {}", if has_filter { "\"$FILTER\"" } else { &own });
+                // tcpdump has one filter, which `vlan` in it changes from there on: this one comes before it.
+                format!("corelane monitor {all} --write - | tcpdump -nr - $")
             }
-            files => {
-                let files = files.join(" ");
+            [one] if !(origin.files.len() > 1 || packed(".gz") || packed(".zst")) => format!("tcpdump -nr {one} $"),
+            _ => {
                 // With -f both give out files that are not packed as they are.
                 let unpack = if packed(".zst") { "zstd -dcf" } else { "gzip -dcf" };
-                let packets = format!("for f in {files}; do {unpack} \"$f\" | tcpdump -nr - $; done");
-                (files, packets)
+                format!("for f in {all}; do {unpack} \"$f\" | tcpdump -nr - $; done")
             }
         };
-        Commands { files, packets, has_variable }
+        if !opens_tunnels {
+            all.push_str(" --tunnels=off");
+        }
+        Commands { files: all, packets, wraps, has_files, has_filter }
     }
 
-    /// Shows the packets that a filter of tcpdump's language accepts.
+    /// Shows the packets that a filter of tcpdump's language accepts, also behind VLAN tags.
     pub(super) fn packets(&self, filter: &str) -> String {
         let (before, behind) = self.packets.rsplit_once('$').unwrap_or_default();
-        format!("{before}'{filter}'{behind}")
+        // `vlan` moves all that follows it by a tag, also where it does not hold. So each is inside the one before.
+        let tags = if filter.is_empty() { 0 } else { self.wraps.tags };
+        let mut all = filter.to_owned();
+        for _ in 0..tags {
+            all = format!("({filter}) or (vlan and ({all}))");
+        }
+        format!("{before}'{all}'{behind}")
+    }
+
+    /// Shows these packets, or the flows that a condition accepts where packets were in what tcpdump does not look
+    /// into.
+    pub(super) fn traffic(&self, filter: &str, condition: &str) -> String {
+        if self.wraps.others { self.events("flow", condition) } else { self.packets(filter) }
     }
 
     /// Shows the events of these types that a condition of jq's language accepts, if there is one.
@@ -88,7 +114,12 @@ mod tests {
     use super::*;
 
     fn of(files: &[&str]) -> Commands {
-        Commands::of(&Origin { files: files.iter().map(|&file| file.to_owned()).collect(), is_demo: false })
+        with(files, None, Wraps::default())
+    }
+
+    fn with(files: &[&str], filter: Option<(&'static str, String)>, wraps: Wraps) -> Commands {
+        let files = files.iter().map(|&file| file.to_owned()).collect();
+        Commands::of(&Origin { files, is_demo: false, filter }, wraps, true)
     }
 
     #[test]
@@ -105,18 +136,45 @@ mod tests {
             "corelane monitor a b --eve - --eve-types dns | jq -c 'select(.x)'"
         );
         assert_eq!(of(&["-"]).packets("udp"), "tcpdump -nr CAPTURE 'udp'");
+        let demo = Commands::of(&Origin { is_demo: true, ..Origin::default() }, Wraps::default(), false);
+        assert_eq!(demo.events("dns", ""), "corelane monitor --demo --tunnels=off --eve - --eve-types dns");
     }
 
     #[test]
     fn a_file_is_no_option_and_many_files_have_a_variable() {
         assert_eq!(of(&["--write=x"]).packets("tcp"), "tcpdump -nr ./--write=x 'tcp'");
         assert_eq!(of(&["=x"]).events("dns", ""), "corelane monitor ./=x --eve - --eve-types dns");
-        let long = "x".repeat(NAMES);
+        let long = "x".repeat(LONG);
         assert_eq!(of(&[&long]).packets("tcp"), "tcpdump -nr $FILES 'tcp'");
         let many = of(&[&long, "b"]);
-        assert!(many.has_variable && !of(&["a", "b"]).has_variable);
+        assert!(many.has_files && !of(&["a", "b"]).has_files);
         assert_eq!(many.packets("tcp"), "for f in $FILES; do gzip -dcf \"$f\" | tcpdump -nr - 'tcp'; done");
         assert_eq!(many.events("dns", ""), "corelane monitor $FILES --eve - --eve-types dns");
+    }
+
+    #[test]
+    fn what_chose_packets_chooses_them_again() {
+        let filtered = |filter: &str| with(&["a", "b.gz"], Some(("--filter", filter.to_owned())), Wraps::default());
+        assert_eq!(
+            filtered("udp port 53").packets("host 10.0.0.1"),
+            "corelane monitor a b.gz --filter 'udp port 53' --write - | tcpdump -nr - 'host 10.0.0.1'"
+        );
+        assert_eq!(filtered("udp").events("dns", ""), "corelane monitor a b.gz --filter udp --eve - --eve-types dns");
+        let long = filtered(&"udp or ".repeat(LONG));
+        assert!(long.has_filter && !filtered("udp").has_filter);
+        assert!(long.events("dns", "").starts_with("corelane monitor a b.gz --filter \"$FILTER\" --eve"));
+    }
+
+    #[test]
+    fn tags_and_tunnels_are_looked_behind() {
+        let behind = |tags, others| with(&["a"], None, Wraps { tags, others });
+        assert_eq!(behind(1, false).traffic("udp", ".x"), "tcpdump -nr a '(udp) or (vlan and (udp))'");
+        assert_eq!(behind(2, false).packets("udp"), "tcpdump -nr a '(udp) or (vlan and ((udp) or (vlan and (udp))))'");
+        assert_eq!(behind(2, false).packets(""), "tcpdump -nr a ''");
+        assert_eq!(
+            behind(1, true).traffic("udp", ".x"),
+            "corelane monitor a --eve - --eve-types flow | jq -c 'select(.x)'"
+        );
     }
 
     /// Where there is `jq`, it finds the name.

@@ -2,7 +2,9 @@
 
 use crate::probe::Probe;
 use crate::report::Timestamp;
-use crate::summary::grouped;
+use crate::summary::{duration, grouped};
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// The time of the capture, by which all times are written.
 #[derive(Clone, Copy, Debug)]
@@ -64,15 +66,35 @@ pub(super) fn ports(ports: impl IntoIterator<Item = u16>) -> String {
     rows.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// How many things there were in a while, a second or longer.
+/// Says how many more there were.
+pub(super) fn more(count: u64, is_least: bool) -> String {
+    match (count, is_least) {
+        (0, true) => " and more".to_owned(),
+        (_, true) => format!(" and at least {} more", grouped(count)),
+        (_, false) => format!(" and {} more", grouped(count)),
+    }
+}
+
+/// How many things there were in a while. Less than a second has no rate.
 pub(super) fn rate(count: u64, ns: u64) -> String {
-    let rate = count as f64 / (ns.max(1_000_000) as f64 / 1e9);
+    if ns < SECOND_NS {
+        return format!("{} in {}", grouped(count), duration(ns));
+    }
+    let rate = count as f64 / (ns as f64 / 1e9);
     let (rate, unit) = match rate {
         rate if rate >= 0.5 => (rate, "a second"),
         rate if rate * 60.0 >= 0.5 => (rate * 60.0, "a minute"),
         rate => (rate * 3600.0, "an hour"),
     };
     if rate >= 10.0 { format!("{} {unit}", grouped(rate.round() as u64)) } else { format!("{rate:.1} {unit}") }
+}
+
+/// The most things that there were in a row of bins, as a rate. Bins shorter than a second are taken together: few
+/// things in a moment are no rate.
+pub(super) fn peak(counts: &[u64], width_ns: u64) -> String {
+    let many = usize::try_from(SECOND_NS.div_ceil(width_ns.max(1))).unwrap_or(usize::MAX).min(counts.len());
+    let most = counts.windows(many.max(1)).map(|some| some.iter().sum()).max();
+    rate(most.unwrap_or(0), width_ns.saturating_mul(many as u64))
 }
 
 #[cfg(test)]
@@ -92,7 +114,20 @@ mod tests {
         assert_eq!(rate(1000, second), "1,000 a second");
         assert_eq!(rate(2, second), "2.0 a second");
         assert_eq!((rate(10, 60 * second), rate(3, 3600 * second)), ("10 a minute".into(), "3.0 an hour".into()));
-        assert_eq!(rate(10, 0), "10,000 a second");
+        assert_eq!(rate(10, second / 100), "10 in 0.010 s");
+    }
+
+    #[test]
+    fn bins_shorter_than_a_second_make_no_rate_by_themselves() {
+        let ms = 1_000_000;
+        assert_eq!(peak(&[7, 0, 3], ms), "10 in 0.003 s");
+        let mut counts = vec![0; 120];
+        (counts[3], counts[70], counts[100]) = (500, 30, 40);
+        // Of the bins that are taken together no second has more than the one with 500.
+        assert_eq!(peak(&counts, 16 * ms), "496 a second");
+        assert_eq!(peak(&counts, 512 * ms), "488 a second");
+        assert_eq!(peak(&counts, 1024 * ms), "488 a second");
+        assert_eq!(peak(&[], ms), "0 in 0.000 s");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! The beginning of a page: the answer in a few sentences, and what was captured.
 
-use super::format::ports;
+use super::format::{more, ports};
 use super::html::{Html, html};
 use super::scans::sentence;
+use super::tables::More;
 use super::{PARTS, Sight};
-use crate::facts::{HostName, Name, NameKind, Opened, Told};
+use crate::facts::{HostName, Name, NameKind, Opened, Port, Told};
 use crate::report::Timestamp;
 use crate::summary::{bytes, duration, grouped, plural};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +17,20 @@ const SCANNERS: usize = 4;
 const NAMES: usize = 4;
 /// Files that are named.
 const FILES: usize = 20;
+/// What accepts SYNs and RSTs. `tcp[...]` is IPv4's alone.
+const ATTEMPTS: &str = "tcp[tcpflags] & (tcp-syn|tcp-rst) != 0 or (ip6 proto 6 and ip6[53] & 6 != 0)";
 
 impl Sight<'_> {
+    /// Whether a table of the facts was full.
+    pub(super) fn is_cut(&self, table: &str) -> bool {
+        self.facts.cut.contains(&table)
+    }
+
+    /// How many more rows there were than those that are listed from a table.
+    pub(super) fn more(&self, count: u64, table: &str) -> More {
+        (count, self.is_cut(table))
+    }
+
     /// What the page calls the captures.
     pub(super) fn name(&self) -> String {
         match &self.origin.files[..] {
@@ -61,8 +74,8 @@ fn scanned(page: &mut Html, sight: &Sight<'_>) {
     }
     let is_cut = facts.more_scanners > 0
         || facts.may_lack_answers
-        || facts.scanners.iter().any(|scanner| scanner.told.answered > scanner.told.open.len() as u64);
-    let open: BTreeMap<IpAddr, Vec<u16>> = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.told.open));
+        || facts.scanners.iter().any(|scanner| scanner.told.more_open);
+    let open = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.told.open));
     html!(page, "<p><span class=\"bad\">" {plural(scanners, "host")} " scanned</span> (" {plural(scans, "scan")} "); ");
     match open.len() as u64 {
         0 if is_cut => html!(page, "nothing was seen open, as far as was kept."),
@@ -83,15 +96,25 @@ fn scanned(page: &mut Html, sight: &Sight<'_>) {
     page.raw("</ul>");
 }
 
-/// The ports of each host.
-pub(super) fn by_host<'a>(open: impl Iterator<Item = &'a Opened>) -> BTreeMap<IpAddr, Vec<u16>> {
-    let mut hosts = BTreeMap::<IpAddr, Vec<u16>>::new();
+/// The ports of each host, those of TCP first.
+fn by_host<'a>(open: impl Iterator<Item = &'a Opened>) -> BTreeMap<IpAddr, Vec<Port>> {
+    let mut hosts = BTreeMap::<IpAddr, Vec<Port>>::new();
     open.for_each(|open| hosts.entry(open.host).or_default().push(open.port));
     hosts.values_mut().for_each(|ports| {
-        ports.sort_unstable();
+        ports.sort_unstable_by_key(|port| (!port.is_tcp, port.number));
         ports.dedup();
     });
     hosts
+}
+
+/// Ports, those of UDP marked as such.
+fn ports_of(all: &[Port]) -> String {
+    let of = |is_tcp| ports(all.iter().filter(|port| port.is_tcp == is_tcp).map(|port| port.number));
+    match [of(true), of(false)] {
+        [tcp, udp] if udp.is_empty() => tcp,
+        [tcp, udp] if tcp.is_empty() => format!("UDP {udp}"),
+        [tcp, udp] => format!("{tcp}, UDP {udp}"),
+    }
 }
 
 /// Says which names were asked for.
@@ -102,15 +125,17 @@ fn said(page: &mut Html, sight: &Sight<'_>) {
         .filter_map(|(protocol, kind)| {
             let names = &sight.facts.names[kind as usize];
             let count = names.len() as u64 + sight.facts.more_names[kind as usize];
-            (count > 0).then_some((protocol, names, count))
+            (count > 0).then_some((protocol, kind, names, count))
         })
         .collect();
     if sentences.is_empty() {
         return;
     }
     page.raw("<ul>");
-    for (protocol, names, count) in sentences {
-        html!(page, "<li>" {protocol} ": " {clients(names)} " asked for " {plural(count, "name")} ", most often ");
+    for (protocol, kind, names, count) in sentences {
+        let least = if sight.is_cut(kind.table()) { "at least " } else { "" };
+        html!(page, "<li>" {protocol} ": " {clients(names)} " asked for " {least} {plural(count, "name")}
+            ", most often ");
         for (number, (name, entry)) in names.iter().take(NAMES).enumerate() {
             html!(page, {if number > 0 { ", " } else { "" }} "<b>" {name} "</b>&nbsp;(" {grouped(entry.count)} ")");
         }
@@ -157,14 +182,15 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
     if let Some((first, last)) = report.times {
         fact(page, "Time span", &duration(last - first), None);
     }
-    if seconds > 0.0 {
+    if seconds >= 1.0 {
         let rate = |count: u64| count as f64 / seconds;
         fact(page, "Packets a second", &grouped(rate(report.packets) as u64), None);
         fact(page, "Bytes a second", &bytes(rate(report.bytes) as u64), None);
     }
     let conversations = sight.facts.conversations.len() as u64 + sight.facts.more_conversations;
     fact(page, "Conversations", &grouped(conversations), Some(&commands.events("flow", "")));
-    fact(page, "Failed attempts", &failed(sight), Some(&commands.packets("tcp[tcpflags] & (tcp-syn|tcp-rst) != 0")));
+    let attempts = commands.traffic(ATTEMPTS, ".proto == \"TCP\" and (.tcp.syn or .tcp.rst)");
+    fact(page, "Failed attempts", &failed(sight), Some(&attempts));
     let counts = &findings.conversations;
     let missing = |count: u64, bytes_of: u64| format!("{} ({})", grouped(count), bytes(bytes_of));
     let refused = report.refused.flow_packets + report.refused.attempts + report.refused.source_packets;
@@ -196,8 +222,13 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
             page.raw("</p>");
         }
     }
-    if commands.has_variable {
+    if commands.has_files {
         page.raw("<p class=\"soft\">In commands, $FILES stands for what was captured: set it to the names.</p>");
+    }
+    if commands.has_filter {
+        page.raw(
+            "<p class=\"soft\">In commands, $FILTER stands for what this run was filtered by: set it to that.</p>",
+        );
     }
     if !sight.facts.cut.is_empty() {
         html!(page, "<p class=\"soft\">There was more than the tables hold of " {sight.facts.cut.join(", ")}
@@ -208,8 +239,8 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
         _ => html!(page, "<p class=\"soft\">All times are UTC."),
     }
     page.raw(
-        " A number that is underlined has the command that shows what it counts: <span class=\"script\">a click copies \
-         it; </span>point at it to read it.</p>",
+        "<span class=\"screen\"> An underlined number opens the command that lists what it counts\
+         <span class=\"script\">, and copies it</span>.</span></p>",
     );
 }
 
@@ -230,24 +261,29 @@ fn fact(page: &mut Html, name: &'static str, value: &str, command: Option<&str>)
 
 /// A number with the command that shows what it counts.
 pub(super) fn key(page: &mut Html, number: &str, command: &str) {
-    html!(page, "<button class=\"k\" title=\"" {command} "\">" {number} "</button>");
+    // The page only grows, so no place comes twice.
+    let id = format!("k{}", page.as_bytes().len());
+    html!(page, "<button class=\"k\" popovertarget=\"" {&id} "\">" {number} "</button><code popover id=\"" {&id} "\">"
+        {command} "</code>");
 }
 
 /// What a scan found open, host by host, at most so many ports in all.
 pub(super) fn open(page: &mut Html, told: &Told, most: usize) {
+    let rest = |page: &mut Html, shown: usize| {
+        if let left @ 1.. = told.answered.saturating_sub(shown as u64) {
+            html!(page, { more(left, false) });
+        }
+    };
     let hosts = by_host(told.open.iter());
     let found: BTreeSet<_> = told.open.iter().map(|open| open.port).collect();
     if let Some(port) = found.first().filter(|_| found.len() == 1 && hosts.len() > 1) {
-        html!(page, "port <b>" {port} "</b> of ");
+        html!(page, "port <b>" {ports_of(&[*port])} "</b> of ");
         // Addresses are longer than ports.
         for (number, host) in hosts.keys().take(most / 2).enumerate() {
             html!(page, { if number > 0 { ", " } else { "" } });
             address(page, *host);
         }
-        if let more @ 1.. = told.answered.saturating_sub(hosts.len().min(most / 2) as u64) {
-            html!(page, " and " {grouped(more)} " more");
-        }
-        return;
+        return rest(page, hosts.len().min(most / 2));
     }
     let mut left = most;
     for (number, (host, open)) in hosts.iter().enumerate() {
@@ -258,11 +294,9 @@ pub(super) fn open(page: &mut Html, told: &Told, most: usize) {
         left -= shown.len();
         html!(page, { if number > 0 { "; " } else { "" } });
         address(page, *host);
-        html!(page, " port" {if open.len() == 1 { " " } else { "s " }} "<b>" {ports(shown.iter().copied())} "</b>");
+        html!(page, " port" {if open.len() == 1 { " " } else { "s " }} "<b>" {ports_of(shown)} "</b>");
     }
-    if let more @ 1.. = told.answered.saturating_sub((most - left) as u64) {
-        html!(page, " and " {grouped(more)} " more");
-    }
+    rest(page, most - left);
 }
 
 /// An address, which filters the page by itself.

@@ -13,8 +13,11 @@
 //! | `tables.rs`, `rows.rs` | tables, and those of hosts, names and protocols |
 //! | `command.rs`, `format.rs` | commands that show what is behind a number; times and lists of ports |
 //! | `page.css`, `page.js` | style; filter, order and brush |
+//! | `contrast.rs` | whether colours can be told apart |
 
 mod command;
+#[cfg(test)]
+mod contrast;
 mod format;
 mod head;
 mod html;
@@ -42,6 +45,8 @@ pub struct Origin {
     pub files: Vec<String>,
     /// Whether it is the made-up traffic of `--demo` instead.
     pub is_demo: bool,
+    /// What chose packets of them: the option, and its expression or the file of its program.
+    pub filter: Option<(&'static str, String)>,
 }
 
 const STYLE: &str = include_str!("page.css");
@@ -73,7 +78,7 @@ impl Findings {
             findings: self,
             facts,
             origin,
-            commands: Commands::of(origin),
+            commands: Commands::of(origin, facts.wraps, report.tunnels.is_some()),
             clock: Clock::of(report.times),
         };
         let mut page = Html::default();

@@ -7,14 +7,23 @@
 
   // Rows, with what the words of the filter look at.
   const texts = (row, selector) => all(selector, row).map(part => part.textContent.toLowerCase());
-  const rows = all('tr[data-t]').map(row => {
-    const [from, to] = row.dataset.t.split(' ').map(Number);
+  const rows = all('tbody tr').map(row => {
+    // Some are of the whole time.
+    const [from, to] = row.dataset.t?.split(' ').map(Number) ?? [-Infinity, Infinity];
     return { row, from, to, look: null };
   });
+  // What a reader sees of a row, without commands.
+  const text = row => {
+    const copy = row.cloneNode(true);
+    all('[popover]', copy).forEach(part => part.remove());
+    return copy.textContent.toLowerCase();
+  };
+  const ports = text => (text.match(/\d+(–\d+)?/g) ?? []).map(range => range.split('–').map(Number));
   const look = entry => entry.look ??= {
-    ip: texts(entry.row, 'a'), port: texts(entry.row, 'i').flatMap(text => text.match(/\d+(?=\D*$)/g) ?? []),
+    ip: texts(entry.row, 'a'),
+    port: [...texts(entry.row, 'i'), ...all('[data-p]', entry.row).map(cell => cell.dataset.p)].flatMap(ports),
     sni: texts(entry.row, '.n'), proto: texts(entry.row, '.o').flatMap(text => text.split(/[\s,]+/)),
-    all: entry.row.textContent.toLowerCase(),
+    all: text(entry.row),
   };
 
   // IPv4 addresses as numbers, for prefixes such as 10.0.0.0/8.
@@ -33,7 +42,7 @@
       const open = /[.:*]$/.test(word), start = word.replace(/\*$/, '');
       return entry => entry.ip.some(own => own === word || (open && own.startsWith(start)));
     },
-    port: word => entry => entry.port.includes(word),
+    port: word => entry => entry.port.some(([first, last = first]) => first <= word && word <= last),
     sni: word => entry => entry.sni.some(own => own.includes(word)),
     proto: word => entry => entry.proto.includes(word),
   };
@@ -73,9 +82,24 @@
   };
   addEventListener('hashchange', follow);
 
-  // Sorting, stable, by numbers where there are any.
+  // An address as text that is in the order of addresses, IPv4 before IPv6.
+  const rank = text => {
+    const four = number(text);
+    if (four !== null) return `4${four.toString(16).padStart(8, '0')}`;
+    const groups = part => part ? part.split(':') : [];
+    const [head, tail] = text.split('::').map(groups);
+    const zeros = tail ? Array(8 - head.length - tail.length).fill('0') : [];
+    return `6${[...head, ...zeros, ...tail ?? []].map(group => group.padStart(4, '0')).join('')}`;
+  };
+
+  // Sorting, stable, by numbers where there are any, and by addresses with their ports.
   const value = (row, column) => {
     const cell = row.cells[column], text = cell.dataset.v ?? cell.textContent;
+    const first = cell.firstElementChild;
+    if (first?.matches('a')) {
+      const port = cell.querySelector('i')?.textContent.replace(':', '') ?? '';
+      return rank(first.textContent) + port.padStart(6, '0');
+    }
     const plain = Number(text.replaceAll(',', ''));
     return text.trim() === '' ? -1 : Number.isNaN(plain) ? text.toLowerCase() : plain;
   };
@@ -93,7 +117,7 @@
     body.append(...keyed.map(([, row]) => row));
   }));
 
-  // A number gives its command.
+  // A number shows its command without this script; with it the command is copied, too.
   const say = text => {
     said.textContent = text;
     clearTimeout(say.timer);
@@ -102,8 +126,8 @@
   document.addEventListener('click', event => {
     const key = event.target.closest('.k');
     if (!key) return;
-    const copied = () => say(`Copied: ${key.title}`), shown = () => say(key.title);
-    navigator.clipboard ? navigator.clipboard.writeText(key.title).then(copied, shown) : shown();
+    const command = key.nextElementSibling.textContent;
+    navigator.clipboard?.writeText(command).then(() => say('Copied.'), () => {});
   });
 
   // The brush: whole bins, by the mouse, a finger or the keyboard.

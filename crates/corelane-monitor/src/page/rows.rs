@@ -3,7 +3,7 @@
 use super::Sight;
 use super::head::{address, key};
 use super::html::{Html, html};
-use super::tables::{Column, begin, end, hosts, number, row};
+use super::tables::{Column, NO_MORE, begin, end, hosts, number, row};
 use crate::facts::{Few, Host, HostName, Name, NameKind, Port, SERIES, Span, Talked};
 use crate::summary::{bytes, grouped};
 use corelane_net::conversation::State;
@@ -41,7 +41,7 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
     page.raw("<h2 id=\"hosts\">Hosts</h2>");
     let scanners: BTreeSet<_> = facts.scanners.iter().map(|scanner| scanner.source).collect();
-    begin(page, &COLUMNS, "Hosts with conversations, by bytes", facts.more_hosts);
+    begin(page, &COLUMNS, "Hosts with conversations, by bytes", sight.more(facts.more_hosts, "hosts"));
     for (ip, host) in &facts.hosts {
         row(page, sight, host.span);
         page.raw("<td class=\"w\">");
@@ -50,12 +50,15 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
             page.raw(" <mark>scanner</mark>");
         }
         let Host { sent, received, conversations, served, ports, .. } = host;
-        html!(page, "</td><td class=\"r\" data-v=\"" {sent + received} "\">");
-        key(page, &bytes(sent + received), &sight.commands.packets(&format!("host {ip}")));
         page.raw("</td>");
+        number(page, sent + received, &bytes(sent + received));
         number(page, *sent, &bytes(*sent));
         number(page, *received, &bytes(*received));
-        number(page, u64::from(*conversations), &grouped(u64::from(*conversations)));
+        // tcpdump would also show attempts that were refused, which are no conversations.
+        html!(page, "<td class=\"r\" data-v=\"" {*conversations} "\">");
+        let condition = format!("[.src_ip, .dest_ip] | index(\"{ip}\")");
+        key(page, &grouped(u64::from(*conversations)), &sight.commands.events("flow", &condition));
+        page.raw("</td>");
         number(page, u64::from(*served), &grouped(u64::from(*served)));
         page.raw("<td>");
         let mut known: Vec<_> = ports.items().collect();
@@ -94,7 +97,7 @@ fn write_conversations(page: &mut Html, sight: &Sight<'_>) {
     ];
     let facts = sight.facts;
     page.raw("<h2 id=\"conversations\">Conversations</h2>");
-    begin(page, &COLUMNS, "Conversations by bytes", facts.more_conversations);
+    begin(page, &COLUMNS, "Conversations by bytes", (facts.more_conversations, false));
     for conversation in &facts.conversations {
         let Talked { ends: [client, server], bytes: [sent, received], packets, times, is_tcp, series, state, name } =
             conversation;
@@ -105,14 +108,8 @@ fn write_conversations(page: &mut Html, sight: &Sight<'_>) {
         html!(page, "<td class=\"w o\">" {protocol(*series)} ", " {transport});
         html!(page, {if *state == State::New { ", one-sided" } else { "" }}
             "</td><td class=\"r\" data-v=\"" {sent + received} "\">");
-        let filter = format!(
-            "{transport} and host {} and host {} and port {} and port {}",
-            client.ip(),
-            server.ip(),
-            client.port(),
-            server.port()
-        );
-        key(page, &bytes(sent + received), &sight.commands.packets(&filter));
+        let [filter, condition] = between(transport, *client, *server);
+        key(page, &bytes(sent + received), &sight.commands.traffic(&filter, &condition));
         page.raw("</td>");
         number(page, *sent, &bytes(*sent));
         number(page, *received, &bytes(*received));
@@ -123,6 +120,24 @@ fn write_conversations(page: &mut Html, sight: &Sight<'_>) {
             "</td></tr>");
     }
     end(page);
+}
+
+/// What accepts the packets, and what the flows, between these ends.
+fn between(transport: &str, client: SocketAddr, server: SocketAddr) -> [String; 2] {
+    let ends = [(client, server), (server, client)];
+    let packets = ends.map(|(from, to)| {
+        let ([from_ip, to_ip], [from, to]) = ([from.ip(), to.ip()], [from.port(), to.port()]);
+        format!("src host {from_ip} and src port {from} and dst host {to_ip} and dst port {to}")
+    });
+    let flows = ends.map(|(from, to)| format!("[\"{}\",{},\"{}\",{}]", from.ip(), from.port(), to.ip(), to.port()));
+    let proto = transport.to_ascii_uppercase();
+    [
+        format!("{transport} and (({}) or ({}))", packets[0], packets[1]),
+        format!(
+            ".proto == \"{proto}\" and ([.src_ip,.src_port,.dest_ip,.dest_port] | . == {} or . == {})",
+            flows[0], flows[1]
+        ),
+    ]
 }
 
 fn socket(page: &mut Html, end: SocketAddr) {
@@ -154,7 +169,7 @@ fn write_names(page: &mut Html, sight: &Sight<'_>, kind: NameKind, caption: &'st
         return;
     }
     let columns = if kind == NameKind::Dns { &DNS[..] } else { &COLUMNS };
-    begin(page, columns, caption, sight.facts.more_names[kind as usize]);
+    begin(page, columns, caption, sight.more(sight.facts.more_names[kind as usize], kind.table()));
     for (name, entry) in names {
         write_name(page, sight, kind, name, entry);
     }
@@ -165,7 +180,7 @@ fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostNam
     let (types, places, protocol) = match kind {
         NameKind::Http => ("http", ".http.hostname", "http"),
         NameKind::Tls => ("tls,quic", ".tls.sni, .quic.sni", "tls"),
-        NameKind::Dns => ("dns", ".dns.queries[]?.rrname", "dns"),
+        NameKind::Dns => ("dns", "select(.dns.type == \"request\").dns.queries[].rrname", "dns"),
     };
     row(page, sight, entry.span);
     html!(page, "<td><span class=\"n\">" {name} "</span>");
@@ -193,7 +208,8 @@ fn write_fingerprints(page: &mut Html, sight: &Sight<'_>) {
         page.raw("<p class=\"soft\">Fingerprints of TLS clients (JA4): none.</p>");
         return;
     }
-    begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", facts.more_fingerprints);
+    let more = sight.more(facts.more_fingerprints, "fingerprints");
+    begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", more);
     for (ja4, entry) in &facts.fingerprints {
         row(page, sight, entry.span);
         html!(page, "<td class=\"mono\">" {ja4});
@@ -225,7 +241,7 @@ fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
         }
         text
     };
-    begin(page, &COLUMNS, "Protocols, by content and never by port", 0);
+    begin(page, &COLUMNS, "Protocols, by content and never by port", NO_MORE);
     let rest =
         [("unknown", &findings.untold, "payload of no known protocol"), ("none", &findings.silent, "no payload")];
     let known = findings
@@ -240,8 +256,8 @@ fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
     all.sort_by_key(|(name, is_tcp, volume, ..)| (std::cmp::Reverse(volume.bytes), *name, *is_tcp));
     for (name, is_tcp, volume, text, app) in all {
         let transport = if is_tcp { "TCP" } else { "UDP" };
-        html!(page, "<tr><td class=\"w\">" {name} " over " {transport} "</td><td class=\"r\" data-v=\""
-            {volume.flows} "\">");
+        html!(page, "<tr><td class=\"w\"><span class=\"o\">" {name} "</span> over <span class=\"o\">" {transport}
+            "</span></td><td class=\"r\" data-v=\"" {volume.flows} "\">");
         let condition = match app {
             "" => format!(".app_proto == null and .proto == \"{transport}\""),
             app => format!(".app_proto == \"{app}\" and .proto == \"{transport}\""),
@@ -264,16 +280,20 @@ fn write_unknown(page: &mut Html, sight: &Sight<'_>) {
         page.raw("<p>None: all payload is of a known protocol.</p>");
         return;
     }
-    begin(page, &COLUMNS, "Payload of no known protocol, by the responder's port", facts.more_unknown);
+    let more = sight.more(facts.more_unknown, "ports with unknown payload");
+    begin(page, &COLUMNS, "Payload of no known protocol, by the responder's port", more);
     for (Port { is_tcp, number: port }, entry) in &facts.unknown {
         row(page, sight, entry.span);
         let transport = if *is_tcp { "tcp" } else { "udp" };
         html!(page, "<td class=\"w\" data-v=\"" {port} "\"><i>" {port} "</i>/" {transport}
             "<span class=\"o\" hidden>unknown " {transport} "</span></td>");
-        number(page, entry.conversations, &grouped(entry.conversations));
-        html!(page, "<td class=\"r\" data-v=\"" {entry.bytes} "\">");
-        key(page, &bytes(entry.bytes), &sight.commands.packets(&format!("{transport} port {port}")));
-        page.raw("</td><td class=\"w\">");
+        html!(page, "<td class=\"r\" data-v=\"" {entry.conversations} "\">");
+        let proto = transport.to_ascii_uppercase();
+        let condition = format!(".app_proto == \"failed\" and .proto == \"{proto}\" and .dest_port == {port}");
+        key(page, &grouped(entry.conversations), &sight.commands.events("flow", &condition));
+        page.raw("</td>");
+        number(page, entry.bytes, &bytes(entry.bytes));
+        page.raw("<td class=\"w\">");
         if let Some((client, server)) = entry.example {
             address(page, client);
             page.raw(" to ");

@@ -1,7 +1,7 @@
 //! Scanners, their scans, and pictures of what they tried.
 
 use super::Sight;
-use super::format::{by, ports, rate};
+use super::format::{by, peak as peak_of, ports};
 use super::head::{address, key, open};
 use super::html::{Html, html};
 use super::picture::{Series, bars, cells};
@@ -111,10 +111,12 @@ fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     html!(page, "</h3><p>It");
     sentence(page, sight, scanner);
     let [vertical, horizontal] = scanner.scans;
-    html!(page, "</p><p class=\"soft\">" {plural(vertical, "vertical scan")} ", "
-        {plural(horizontal, "horizontal scan")}
-        "; up to " {peak(&told.attempts)} "; ");
-    let command = sight.commands.packets(&format!("host {}", scanner.source));
+    let scans = [(vertical, "vertical scan"), (horizontal, "horizontal scan")];
+    let scans: Vec<_> =
+        scans.iter().filter(|(count, _)| *count > 0).map(|(count, name)| plural(*count, name)).collect();
+    html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; up to " {peak(&told.attempts)} "; ");
+    let condition = format!(".src_ip == \"{}\"", scanner.source);
+    let command = sight.commands.traffic(&format!("(tcp or udp) and host {}", scanner.source), &condition);
     key(page, &plural(told.failed, "failed attempt"), &command);
     html!(page, ", of them " {grouped(told.rejected)} " rejected</p>");
     attempts(page, &format!("Attempts of {} over time", scanner.source), &told.attempts);
@@ -124,8 +126,8 @@ fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
 
 /// The most attempts in a while.
 fn peak(attempts: &Attempts) -> String {
-    let most = attempts.bins().iter().map(|bin| u64::from(bin[0]) + u64::from(bin[1])).max();
-    rate(most.unwrap_or(0), attempts.width_ns())
+    let counts: Vec<_> = attempts.bins().iter().map(|bin| u64::from(bin[0]) + u64::from(bin[1])).collect();
+    peak_of(&counts, attempts.width_ns())
 }
 
 fn attempts(page: &mut Html, label: &str, attempts: &Attempts) {
@@ -152,31 +154,37 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
     let mut stories: Vec<_> = facts.stories.iter().collect();
     stories.sort_by_key(|story| (story.scan.order(), story.probe));
-    begin(page, &COLUMNS, "Scans in order of time", facts.more_stories);
+    begin(page, &COLUMNS, "Scans in order of time", (facts.more_stories, false));
     for story in stories {
         let Story { scan, probe, told } = story;
         row(page, sight, told.span);
         page.raw("<td>");
         address(page, scan.source());
-        html!(page, "</td><td class=\"w\">" {scan.kind()} " " {by(*probe)} "</td><td class=\"w\">");
+        html!(page, "</td><td class=\"w\">" {scan.kind()} " " {by(*probe)} "</td>");
         let protocol = if *probe == Some(Probe::Udp) { "udp" } else { "tcp" };
-        let filter = match *scan {
+        let condition = format!(".src_ip == \"{}\" and .proto == \"{}\"", scan.source(), protocol.to_ascii_uppercase());
+        let (filter, condition) = match *scan {
             Alert::Vertical { source, destination, .. } => {
+                page.raw("<td class=\"w\">");
                 address(page, destination);
-                format!("{protocol} and host {source} and host {destination}")
+                let condition = format!("{condition} and .dest_ip == \"{destination}\"");
+                (format!("{protocol} and host {source} and host {destination}"), condition)
             }
             Alert::Horizontal { source, port, .. } => {
-                html!(page, "port <i>" {port} "</i>");
-                format!("host {source} and {protocol} port {port}")
+                html!(page, "<td class=\"w\" data-v=\"" {port} "\">port <i>" {port} "</i>");
+                (format!("host {source} and {protocol} port {port}"), format!("{condition} and .dest_port == {port}"))
             }
         };
         let unit = if matches!(scan, Alert::Vertical { .. }) { "port" } else { "host" };
         html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
-        key(page, &plural(scan.count(), unit), &sight.commands.packets(&filter));
+        key(page, &plural(scan.count(), unit), &sight.commands.traffic(&filter, &condition));
         html!(page, "</td><td class=\"w\">" {peak(&told.attempts)}
             "</td><td class=\"w\">" {sight.clock.time(told.span.0)} "</td><td>");
         attempts(page, "Attempts over time", &told.attempts);
-        page.raw("</td><td>");
+        // All that are kept, for the filter: not all of them are shown.
+        let mut found: Vec<_> = told.open.iter().map(|open| open.port.number).collect();
+        found.sort_unstable();
+        html!(page, "</td><td data-p=\"" {ports(found)} "\">");
         open(page, told, OPEN[1]);
         page.raw("</td></tr>");
     }

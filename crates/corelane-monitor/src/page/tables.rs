@@ -1,6 +1,7 @@
 //! Tables that can be put in order and filtered.
 
 use super::Sight;
+use super::format::more;
 use super::html::{Html, html};
 use crate::facts::Span;
 use crate::summary::{grouped, plural};
@@ -8,12 +9,17 @@ use crate::summary::{grouped, plural};
 /// The name of a column, and its class: `r` for numbers.
 pub(super) type Column = (&'static str, &'static str);
 
-/// Begins a table; `more` is how many rows it would have beside those that follow.
-pub(super) fn begin(page: &mut Html, columns: &[Column], caption: &'static str, more: u64) {
+/// How many rows a table would have beside its own, and whether there may be more.
+pub(super) type More = (u64, bool);
+
+pub(super) const NO_MORE: More = (0, false);
+
+/// Begins a table.
+pub(super) fn begin(page: &mut Html, columns: &[Column], caption: &'static str, (count, is_least): More) {
     html!(page, "<div class=\"t\" tabindex=\"0\" role=\"region\" aria-label=\"" {caption}
         "\"><table><caption>" {caption});
-    if more > 0 {
-        html!(page, "; and " {grouped(more)} " more");
+    if count > 0 || is_least {
+        html!(page, ";" {more(count, is_least)});
     }
     page.raw("</caption><thead><tr>");
     for (name, class) in columns {

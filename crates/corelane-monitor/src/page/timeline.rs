@@ -21,9 +21,9 @@ pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     }
     let (first, begin) = (sight.clock.begin_millis(), timeline.begin_ns());
     let width = timeline.width_ns();
-    html!(page, "<p class=\"soft\">Each bar is " {duration(width)} ". <span class=\"script\">Drag over the picture, or \
-        focus it and use the arrow keys (with Shift to widen), to see below only what happened in that time. \
-        </span><span id=\"from\" aria-live=\"polite\"></span></p>\
+    html!(page, "<p class=\"soft\">Each bar is " {duration(width)} ". <span class=\"script screen\">Drag over the \
+        picture, or focus it and use the arrow keys (with Shift to widen), to see below only what happened in that \
+        time. </span><span id=\"from\" aria-live=\"polite\"></span></p>\
         <div id=\"time\" class=\"time\" tabindex=\"0\" role=\"group\" \
         aria-label=\"Timeline: arrow keys select a time, Escape ends it\" data-begin=\"" {first} "\" data-first=\""
         {(begin / 1_000_000) as i64 - first as i64} "\" data-width=\"" {width / 1_000_000}

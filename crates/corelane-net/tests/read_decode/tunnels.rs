@@ -1,7 +1,9 @@
 //! Tunnels: what is opened, and what is not.
 
 use corelane_net::capture::{LinkType, Record};
-use corelane_net::decode::{Closed, DEEPEST, Innermost, TCP, Tunnel, UDP, datagram_at, decode, innermost, locate, mapped};
+use corelane_net::decode::{
+    Closed, DEEPEST, Innermost, TCP, Tunnel, UDP, datagram_at, decode, innermost, locate, mapped,
+};
 use corelane_net::protocol::fuzz;
 use corelane_net::synth;
 use proptest::prelude::*;
