@@ -39,14 +39,14 @@ impl<K: Key, V, A> Entry<K, V, A> {
 
 const FIRST_CAPACITY: usize = 8;
 
+/// Its own fields are in one line: every partition has some tables, and a packet looks at those of one partition.
 #[derive(Debug)]
+#[repr(align(64))]
 pub(crate) struct Table<K, V, A> {
     entries: Zeroed<Entry<K, V, A>>,
     /// A hash shifted to the right by this is a position.
     shift: u32,
     len: usize,
-    /// The `len` at which the next new key makes the table grow.
-    limit: usize,
     /// The value of keys for which there is no room; `refused` counts how often it was used.
     spilt: V,
     refused: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Table<K, V, A> {
 
 impl<K: Key, V: Copy + Default, A: Copy + Default> Default for Table<K, V, A> {
     fn default() -> Self {
-        Table { entries: Zeroed::default(), shift: 63, len: 0, limit: 0, spilt: V::default(), refused: 0 }
+        Table { entries: Zeroed::default(), shift: 63, len: 0, spilt: V::default(), refused: 0 }
     }
 }
 
@@ -67,6 +67,12 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     #[inline(always)]
     fn next(&self, position: usize) -> usize {
         (position + 1) & (self.entries.len() - 1)
+    }
+
+    /// Whether the next new key makes the table grow.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.len >= limit(self.entries.len())
     }
 
     /// Starts to fetch the line at which the search for a key of this hash begins.
@@ -86,7 +92,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
             match self.entries.get(position) {
                 Some(entry) if entry.key.equals(key) => break,
                 Some(entry) if !entry.key.is_empty() => position = self.next(position),
-                _ if self.len < self.limit => {
+                _ if !self.is_full() => {
                     self.len += 1;
                     self.entries[position].key = *key;
                     break;
@@ -181,7 +187,6 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     fn rebuild(&mut self, run: &Run, capacity: usize, keep: impl Fn(&V) -> bool) {
         let old = std::mem::replace(&mut self.entries, Zeroed::new(&run.pool, capacity));
         self.shift = 64 - capacity.ilog2();
-        self.limit = limit(capacity);
         self.len = 0;
         for entry in old.iter().filter(|entry| !entry.key.is_empty() && keep(&entry.value)) {
             let mut position = self.home(entry.key.hash(&run.keys));
@@ -205,7 +210,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         time: impl Fn(&V) -> u64,
         evicted: impl FnMut(&K, &V),
     ) -> u64 {
-        if self.len < self.limit { 0 } else { self.sweep(run, largest, is_over, time, evicted) }
+        if self.is_full() { self.sweep(run, largest, is_over, time, evicted) } else { 0 }
     }
 
     #[cold]
@@ -218,22 +223,23 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         time: impl Fn(&V) -> u64,
         mut evicted: impl FnMut(&K, &V),
     ) -> u64 {
-        let times: Vec<u64> =
-            self.iter().map(|entry| &entry.value).filter(|&value| !is_over(value)).map(&time).collect();
+        let is_young = |entry: &&Entry<K, V, A>| !is_over(&entry.value);
+        let len = self.iter().filter(is_young).count();
         let mut capacity = FIRST_CAPACITY;
-        while capacity < largest && limit(capacity) < 2 * times.len() {
+        while capacity < largest && limit(capacity) < 2 * len {
             capacity *= 2;
         }
         let (mut since, mut count) = (0, 0);
-        if times.len() > limit(capacity) / 4 * 3 {
+        if len > limit(capacity) / 4 * 3 {
+            let times: Vec<u64> = self.iter().filter(is_young).map(|entry| time(&entry.value)).collect();
             let before = |since: u64| times.iter().filter(|&&time| time < since).count();
             since = before_half(&times);
             // Many may have one time.
-            if before(since) < times.len() / 4 {
+            if before(since) < len / 4 {
                 since = since.saturating_add(1);
             }
             count = before(since) as u64;
-            let old = |entry: &&Entry<K, V, A>| !is_over(&entry.value) && time(&entry.value) < since;
+            let old = |entry: &&Entry<K, V, A>| is_young(entry) && time(&entry.value) < since;
             self.iter().filter(old).for_each(|entry| evicted(&entry.key, &entry.value));
         }
         self.rebuild(run, capacity, |value| !is_over(value) && time(value) >= since);

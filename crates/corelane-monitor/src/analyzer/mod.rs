@@ -55,7 +55,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The most slots that are walked at once: one bit of a word each.
-const CHUNK: usize = 64;
+pub(crate) const CHUNK: usize = 64;
 
 /// The state of some partitions, with the work that their packets cause.
 #[derive(Debug)]
@@ -168,23 +168,13 @@ impl SubAnalyzer {
 
     /// Processes at most [`CHUNK`] slots, with IPv6 packets whole.
     fn process_chunk(&mut self, chunk: &[Slot]) {
-        let (mut v6, mut rest, mut touching, mut probing) = (0_u64, 0_u64, 0_u64, 0_u64);
-        for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
-            v6 |= u64::from(slot.is_v6()) << i;
-            rest |= u64::from(slot.is_v6_rest()) << i;
-            touching |= attempts::touches(slot) << i;
-            probing |= probes::may_probe(slot) << i;
-        }
+        let Kinds { v4, v6, touching, mut probing } = Kinds::of(chunk);
         probing &= self.common.probing;
-        let Some(all) = u64::MAX.checked_shr((CHUNK - chunk.len()) as u32) else {
-            return;
-        };
-        self.packets += u64::from((all & !rest).count_ones());
+        self.packets += u64::from((v4 | v6).count_ones());
         if v6 == 0 {
             // The usual case, and counting is less work than taking bits out of a word.
             self.v4.process(chunk, 0..chunk.len(), [touching, probing], &mut self.common);
         } else {
-            let v4 = all & !(v6 | rest);
             self.v4.process(chunk, bits(v4), [touching & v4, probing & v4], &mut self.common);
             self.v6.process(chunk, bits(v6), [touching & v6, probing & v6], &mut self.common);
         }
@@ -245,9 +235,34 @@ impl Common {
     }
 }
 
+/// The packets of a chunk, as sets of bits: of the slots where they begin.
+pub(crate) struct Kinds {
+    pub(crate) v4: u64,
+    pub(crate) v6: u64,
+    /// Those that touch an attempt; second slots may be among them.
+    pub(crate) touching: u64,
+    /// Those that may be probes; the same.
+    pub(crate) probing: u64,
+}
+
+impl Kinds {
+    /// The packets of at most [`CHUNK`] slots, with IPv6 packets whole. Needs no branch on the kind of a packet.
+    #[inline(always)]
+    pub(crate) fn of(chunk: &[Slot]) -> Self {
+        let mut kinds = Kinds { v4: 0, v6: 0, touching: 0, probing: 0 };
+        for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
+            kinds.v4 |= u64::from(!(slot.is_v6() | slot.is_v6_rest())) << i;
+            kinds.v6 |= u64::from(slot.is_v6()) << i;
+            kinds.touching |= attempts::touches(slot) << i;
+            kinds.probing |= probes::may_probe(slot) << i;
+        }
+        kinds
+    }
+}
+
 /// The positions of the bits of a set, in order.
 #[inline(always)]
-fn bits(mut set: u64) -> impl Iterator<Item = usize> + Clone {
+pub(crate) fn bits(mut set: u64) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         if set == 0 {
             return None;

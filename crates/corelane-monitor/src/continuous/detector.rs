@@ -16,7 +16,7 @@ use super::Continuous;
 use crate::analyzer::attempts::{self, Attempt, Step};
 use crate::analyzer::family::Family;
 use crate::analyzer::probes::{self, Event};
-use crate::analyzer::{PerPartition, per_partition};
+use crate::analyzer::{CHUNK, Kinds, PerPartition, bits, per_partition};
 use crate::key::Key;
 use crate::partial_result::PartialResult;
 use crate::room::Room;
@@ -28,6 +28,7 @@ use crate::steps::{begin_of, step_of};
 use crate::table::Table;
 use crate::talkers::Talkers;
 use bytemuck::Zeroable;
+use corelane::prefetch_read;
 use corelane_net::decode::UDP;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
 use std::collections::BTreeMap;
@@ -43,9 +44,6 @@ const ASKED_S: u64 = 60;
 
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
-
-/// Slots that are walked at a time, so that what they need is fetched while others are worked on.
-const CHUNK: usize = 64;
 
 /// What a detector has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,24 +175,30 @@ impl Detector {
 
     /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole.
     pub(crate) fn process(&mut self, mut slots: &[Slot]) {
+        self.expect(slots);
         while !slots.is_empty() {
             let cuts = slots.get(CHUNK).is_some_and(Slot::is_v6_rest);
-            let (chunk, behind) = slots.split_at(slots.len().min(CHUNK + usize::from(cuts)));
-            let packets = || chunk.iter().enumerate().filter(|(_, slot)| !slot.is_v6_rest());
-            for (i, slot) in packets() {
-                match slot.is_v6() {
-                    false => self.v4.fetch(chunk, i, &self.common),
-                    true => self.v6.fetch(chunk, i, &self.common),
-                }
-            }
-            for (i, slot) in packets() {
-                self.common.counts.packets += 1;
-                match slot.is_v6() {
-                    false => self.v4.packet(chunk, i, &mut self.common),
-                    true => self.v6.packet(chunk, i, &mut self.common),
-                }
-            }
+            let (chunk, behind) = slots.split_at(slots.len().min(CHUNK - usize::from(cuts)));
+            self.expect(behind);
+            let Kinds { v4, v6, touching, probing } = Kinds::of(chunk);
+            self.v4.fetch(chunk, v4, touching & v4, &self.common);
+            self.v6.fetch(chunk, v6, touching & v6, &self.common);
+            self.common.counts.packets += u64::from((v4 | v6).count_ones());
+            self.v4.process(chunk, v4, [touching & v4, probing & v4], &mut self.common);
+            self.v6.process(chunk, v6, [touching & v6, probing & v6], &mut self.common);
             slots = behind;
+        }
+    }
+
+    /// Starts to fetch the flow tables themselves of the chunk that these slots begin with. An interface is read so
+    /// seldom that they have left the cache, and without them it is not known where a flow lies.
+    fn expect(&self, slots: &[Slot]) {
+        for slot in slots.iter().take(CHUNK) {
+            let partition = usize::from(slot.partition());
+            match slot.is_v6() {
+                false => prefetch_read(&self.v4.flows[partition]),
+                true => prefetch_read(&self.v6.flows[partition]),
+            }
         }
     }
 
@@ -293,24 +297,54 @@ fn flow_hash(slot: &Slot) -> u64 {
     u64::from(slot.flow_hash()) << 32
 }
 
+/// Whether this is a SYN that opens.
+#[inline(always)]
+fn begins(slot: &Slot) -> bool {
+    slot.flags() & (SYN | ACK | RST | FIN) == SYN
+}
+
 impl<A: Family> Tables<A> {
-    /// Starts to fetch what the packet at this slot needs.
+    /// Starts to fetch what these packets need. Those in `touching` touch attempts.
     #[inline(always)]
-    fn fetch(&self, chunk: &[Slot], i: usize, common: &Common) {
-        let partition = usize::from(chunk[i].partition());
-        self.flows[partition].prefetch(flow_hash(&chunk[i]));
-        if attempts::touches(&chunk[i]) != 0 {
-            self.attempts[partition].prefetch(A::attempt_key(chunk, i).hash(&common.run.keys));
+    fn fetch(&self, chunk: &[Slot], packets: u64, touching: u64, common: &Common) {
+        for i in bits(packets) {
+            self.flows[usize::from(chunk[i].partition())].prefetch(flow_hash(&chunk[i]));
+        }
+        for i in bits(touching) {
+            let hash = A::attempt_key(chunk, i).hash(&common.run.keys);
+            self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
         }
     }
 
-    /// Processes the packet that begins at this slot.
+    /// Processes these packets. Those in `touching` touch attempts, and those in `probing` may be probes. A walk for
+    /// each kind of table is so short that the processor works on several packets at once, and the order of packets
+    /// matters to none but their own table.
     #[inline(always)]
-    fn packet(&mut self, chunk: &[Slot], i: usize, common: &mut Common) {
+    fn process(&mut self, chunk: &[Slot], packets: u64, [touching, probing]: [u64; 2], common: &mut Common) {
+        let (mut probes, mut answers) = (0_u64, 0_u64);
+        for i in bits(packets) {
+            match self.flow(chunk, i, probing >> i & 1 != 0, common) {
+                None => {}
+                Some(Event::Probe) => probes |= 1 << i,
+                Some(Event::Answer) => answers |= 1 << i,
+            }
+        }
+        for i in bits(touching) {
+            self.attempt(chunk, i, common);
+        }
+        for i in bits(probes | answers) {
+            let event = if probes >> i & 1 != 0 { Event::Probe } else { Event::Answer };
+            self.probe(chunk, i, event, common);
+        }
+    }
+
+    /// Updates the flow of the packet that begins at this slot. The result is what a packet that may be a probe is.
+    #[inline(always)]
+    fn flow(&mut self, chunk: &[Slot], i: usize, may_probe: bool, common: &mut Common) -> Option<Event> {
         let slot = &chunk[i];
-        let (partition, flags, now) = (slot.partition(), slot.flags(), common.now);
+        let (flags, now) = (slot.flags(), common.now);
         let is_udp = slot.protocol() == UDP;
-        let flows = &mut self.flows[usize::from(partition)];
+        let flows = &mut self.flows[usize::from(slot.partition())];
         common.counts.evicted_flows += flows.renew(
             &common.run,
             common.run.room.flows(A::ENTRY),
@@ -319,8 +353,7 @@ impl<A: Family> Tables<A> {
             |_, _| {},
         );
         let flow = flows.entry(&common.run, &A::flow_key(chunk, i), flow_hash(slot));
-        let begins = flags & (SYN | ACK | RST | FIN) == SYN;
-        let is_first = flow.is_over(now) || flow.is_closed() && begins;
+        let is_first = flow.is_over(now) || flow.is_closed() && begins(slot);
         if is_first {
             common.counts.flows += 1;
             *flow = Seen { touched: now, marks: LIVE | if is_udp { IS_UDP } else { 0 } };
@@ -330,30 +363,24 @@ impl<A: Family> Tables<A> {
             let closes = if A::by_lesser(chunk, i) { LESSER_CLOSED } else { GREATER_CLOSED };
             flow.marks |= if flags & RST != 0 { BOTH_CLOSED } else { closes };
         }
-        let mut event = None;
-        if common.settings.probes && probes::may_probe(slot) != 0 {
-            if is_udp {
-                let (beginning, found) =
-                    probes::datagram(flow.marks & BEGINNING, slot, A::by_lesser(chunk, i), A::is_to_many(chunk, i));
-                flow.marks = flow.marks & !BEGINNING | beginning;
-                event = found;
-            } else {
-                event = is_first.then_some(Event::Probe);
-            }
+        if !(may_probe && common.settings.probes) {
+            return None;
         }
-        if attempts::touches(slot) != 0 {
-            self.attempt(chunk, i, begins, common);
+        if !is_udp {
+            return is_first.then_some(Event::Probe);
         }
-        if let Some(event) = event {
-            self.probe(chunk, i, event, common);
-        }
+        let (by_lesser, is_to_many) = (A::by_lesser(chunk, i), A::is_to_many(chunk, i));
+        let (beginning, event) = probes::datagram(flow.marks & BEGINNING, slot, by_lesser, is_to_many);
+        flow.marks = flow.marks & !BEGINNING | beginning;
+        event
     }
 
-    fn attempt(&mut self, chunk: &[Slot], i: usize, begins: bool, common: &mut Common) {
+    /// Updates the attempt of a packet that touches one.
+    fn attempt(&mut self, chunk: &[Slot], i: usize, common: &mut Common) {
         let slot = &chunk[i];
         let key = A::attempt_key(chunk, i);
         let table = &mut self.attempts[usize::from(slot.partition())];
-        if begins {
+        if begins(slot) {
             let is_over = |attempt: &Attempt| attempt.failed().is_some_and(|time| common.forgets(time));
             // Those that were told leave first.
             let rank = |attempt: &Attempt| attempt.time() | if attempt.is_open() { UNTOLD } else { 0 };
