@@ -1,7 +1,7 @@
 //! The pictures in the documents, from real runs.
 //!
-//! The monitor's demo runs with colours, and `corelane top` in a terminal of tmux. Their lines become SVGs, which follow
-//! the page's light or dark. A browser makes a picture of the page about a capture.
+//! The monitor's demo runs with colours, and `corelane top` in a terminal of tmux. Their lines become SVGs, which
+//! follow the page's light or dark. A browser makes a picture of the page about a capture.
 
 use crate::tool::call;
 use crate::tree;
@@ -52,7 +52,7 @@ pub(crate) fn run() -> Result<()> {
         return Err(format!("{}: not found; CORELANE_CAPTURES names the folder of captures", capture.display()));
     }
     write(TOP, "rates, alerts, talkers, conversations and names of a capture with scans", &terminal(&capture)?)?;
-    page(&capture)
+    page(&captures)
 }
 
 fn write(path: &str, label: &str, lines: &[String]) -> Result<()> {
@@ -107,13 +107,21 @@ fn whole(text: &str) -> Vec<String> {
 }
 
 /// The page about a capture, as a browser shows it.
-fn page(capture: &Path) -> Result<()> {
+fn page(captures: &Path) -> Result<()> {
     let folder = env::temp_dir().join(format!("corelane-page-{}", process::id()));
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let file = folder.join("page.html");
     let program = root().join("target/release/corelane").display().to_string();
-    let (file, capture) = (file.display().to_string(), capture.display().to_string());
-    call(&program, &["monitor", "--quiet", "--html", &file, &capture])?;
+    let file = file.display().to_string();
+    // From the folder of captures, as the page names its file.
+    let made = Command::new(&program)
+        .args(["monitor", "--quiet", "--format", "json", "--html", &file, CAPTURE])
+        .current_dir(captures)
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if !made.status.success() {
+        return Err(format!("the page is not made: {}", String::from_utf8_lossy(&made.stderr)));
+    }
     let picture = root().join(PAGE);
     let screenshot = format!("--screenshot={}", picture.display());
     let page = format!("file://{file}");
@@ -244,9 +252,12 @@ mod tests {
 
     #[test]
     fn colours_of_a_terminal_become_classes() {
-        let line = "\x1b[1mtop \x1b[0m\x1b[39m\x1b[49meth0 \x1b[38;5;8mdim \x1b[1m\x1b[38;5;1mred\x1b[0m \x1b[7minverse\x1b[27m";
+        let line = concat!(
+            "\x1b[1mtop \x1b[0m\x1b[39m\x1b[49meth0 \x1b[38;5;8mdim ",
+            "\x1b[1m\x1b[38;5;1mred\x1b[0m \x1b[7minverse\x1b[27m"
+        );
         let found: Vec<_> = spans(line).collect();
         assert_eq!(found, [("b", "top "), ("", "eth0 "), ("d", "dim "), ("a", "red"), ("", " "), ("v", "inverse")]);
-        assert!(svg("x", &[line.to_owned()]).contains("<rect class=\"i\" x=\"142.4\""));
+        assert!(svg("x", &[line.to_owned()]).contains("<rect class=\"i\" x=\"159.3\""));
     }
 }

@@ -392,18 +392,20 @@ pub(crate) enum Format {
 
 /// Shows what passes now: rates, scans, talkers, conversations, names.
 ///
-/// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are told as by `corelane monitor
-/// --continuous`. Nothing is lost to a slow terminal.
+/// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are told as by
+/// `corelane monitor --continuous`. Nothing is lost to a slow terminal.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "corelane top [OPTIONS] -i IFACE\n       corelane top [OPTIONS] FILE...\n       corelane top [OPTIONS] --demo",
+    override_usage = "corelane top [OPTIONS] -i IFACE
+       corelane top [OPTIONS] FILE...
+       corelane top [OPTIONS] --demo",
     after_help = "\
 Examples:
   corelane top -i eth0                     what passes on an interface, until q
   corelane top capture.pcap                as it was recorded
   corelane top --speed 60 capture.pcap     an hour in a minute
   corelane top --speed max capture.pcap    its end at once
-  ssh gate 'tcpdump -w - not port 22' | corelane top -
+  ssh gate 'tcpdump -U -w - not port 22' | corelane top -
 
 Keys: Tab panel, arrows select, Enter details of a host, s order, / filter, Space pause,
 q quit, ? all keys. A filter has the words of the page that `monitor --html` makes:
@@ -425,9 +427,10 @@ pub(crate) struct TopArguments {
     #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo"])]
     pub(crate) interface: Option<String>,
 
-    /// How many times as fast as it was recorded a capture is played: a number, or `max` for no waiting
-    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = speed, conflicts_with = "interface")]
-    pub(crate) speed: f64,
+    /// How many times as fast as it was recorded a capture is played: a number, or `max` for no waiting [default: 1 for
+    /// files, `max` for pipes]
+    #[arg(long, value_name = "TIMES", value_parser = speed, conflicts_with = "interface")]
+    pub(crate) speed: Option<f64>,
 
     /// Shows only packets that this program accepts: what `tcpdump -ddd EXPRESSION` prints
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
@@ -455,7 +458,7 @@ pub(crate) struct TopArguments {
     pub(crate) analyzers: Option<u16>,
 
     /// The most memory to use; K, M and G may follow
-    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory)]
+    #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = memory)]
     pub(crate) memory_limit: u64,
 
     #[command(flatten)]

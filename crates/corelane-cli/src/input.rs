@@ -75,6 +75,8 @@ pub(crate) enum Way {
 pub(crate) struct Inputs {
     watch: Watch,
     way: Way,
+    /// The number of all captures.
+    all: usize,
     waiting: VecDeque<PathBuf>,
     open: VecDeque<Open>,
     faults: VecDeque<Fault>,
@@ -103,6 +105,7 @@ impl Inputs {
         Inputs {
             watch: watch.clone(),
             way,
+            all: files.len(),
             waiting: files.iter().cloned().collect(),
             open: VecDeque::new(),
             faults: VecDeque::new(),
@@ -178,6 +181,7 @@ impl Inputs {
     /// Opens the next capture, if there is one.
     fn open_next(&mut self) -> bool {
         let Some(path) = self.waiting.pop_front() else { return false };
+        self.watch.gauge.set_file(self.all - self.waiting.len(), self.all);
         let name = if is_standard(&path) { "standard input".to_owned() } else { path.display().to_string() };
         let opened = open(&path, self.way, &self.watch);
         if self.watch.interrupt.is_set() {
@@ -211,7 +215,11 @@ impl Inputs {
             self.finished.push(reader);
         }
         self.open();
+        let left = self.open.len();
         if let Some(next) = self.open.front_mut() {
+            if self.way == Way::Preload {
+                self.watch.gauge.set_file(self.all - left + 1, self.all);
+            }
             next.reader.set_last_time_ns(self.last_time_ns);
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::exit::Exit;
 #[cfg(unix)]
-use signal_hook::consts::{SIGHUP, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGQUIT, SIGUSR1};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// Installs the handlers of the signals.
+    /// Installs the handlers of the signals: the second one ends the process.
     pub(crate) fn install() -> Self {
         let interrupt = Interrupt::default();
         let again = Arc::new(AtomicBool::new(false));
@@ -26,6 +26,19 @@ impl Interrupt {
             // the signal ends the process as before.
             let _ = flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again));
             let _ = flag::register(signal, Arc::clone(&again));
+            let _ = flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize);
+        }
+        interrupt
+    }
+
+    /// The same for a run that has to give a terminal back: no signal ends the process before that.
+    pub(crate) fn install_gently() -> Self {
+        let interrupt = Interrupt::default();
+        #[cfg(unix)]
+        for signal in [SIGHUP, SIGQUIT] {
+            let _ = flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize);
+        }
+        for signal in [SIGINT, SIGTERM] {
             let _ = flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize);
         }
         interrupt

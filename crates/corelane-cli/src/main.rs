@@ -40,7 +40,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let interrupt = Interrupt::install();
+    let interrupt = match arguments.command {
+        Command::Top(_) => Interrupt::install_gently(),
+        _ => Interrupt::install(),
+    };
     let exit = match arguments.command {
         Command::Monitor(arguments) => monitor::run(&arguments, &interrupt),
         Command::Top(arguments) => top::run(*arguments, &interrupt),

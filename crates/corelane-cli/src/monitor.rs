@@ -537,7 +537,7 @@ pub(crate) fn analyse(
         complain(error);
         return None;
     }
-    let meter = Meter::start("Analysing", Shows::Packets, size(&inputs), &watch.gauge, quiet);
+    let meter = Meter::start("Analysing", Shows::Captures, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let mut damage = |_, fault| tell(&meter, fault);
@@ -574,11 +574,10 @@ pub(crate) fn analyse(
     drop(meter);
     if let Some(files) = inputs.first_mut().and_then(Input::files)
         && files.was_cut_short()
+        && outputs.screen.is_none()
     {
         exit = watch.interrupt.exit();
-        if outputs.screen.is_none() {
-            complain("interrupted: the report has what was found so far");
-        }
+        complain("interrupted: the report has what was found so far");
     }
     // Several rings share a copy, which has ended when the last of them has.
     let mut copy = None;

@@ -1,11 +1,11 @@
-//! The progress bar: one line on the standard error, if that is a terminal.
+//! The progress bar: one line on the standard error, if that is a terminal, and the work takes longer than a moment.
 
 use corelane_monitor::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,9 @@ pub(crate) struct Gauge {
     pub(crate) packets: Progress,
     /// The position in the total, in the total's unit.
     position: AtomicU64,
+    /// The number of the file that is read, and of all files.
+    file: AtomicUsize,
+    files: AtomicUsize,
 }
 
 // Relaxed: for show only.
@@ -28,6 +31,18 @@ impl Gauge {
         self.position.fetch_add(by, Ordering::Relaxed);
     }
 
+    /// Which of so many files is read.
+    pub(crate) fn set_file(&self, number: usize, all: usize) {
+        self.file.store(number, Ordering::Relaxed);
+        self.files.store(all, Ordering::Relaxed);
+    }
+
+    /// The place of the file that is read, where there are several.
+    fn place(&self) -> Option<(usize, usize)> {
+        let (number, all) = (self.file.load(Ordering::Relaxed), self.files.load(Ordering::Relaxed));
+        (all > 1).then_some((number, all))
+    }
+
     fn position(&self) -> u64 {
         self.position.load(Ordering::Relaxed)
     }
@@ -37,6 +52,8 @@ impl Gauge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shows {
     Packets,
+    /// Packets, and bytes of the files that they are in.
+    Captures,
     Bytes,
     /// Only the elapsed time.
     Time,
@@ -51,6 +68,8 @@ pub(crate) struct Meter {
 
 /// The time between two reads of the gauge.
 const TICK: Duration = Duration::from_millis(100);
+/// Work that takes no longer than this shows no progress.
+const MOMENT: Duration = Duration::from_secs(2);
 
 impl Meter {
     /// Shows `gauge` under the name `what` until dropped, as a bar if the total is known.
@@ -61,12 +80,10 @@ impl Meter {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr_with_hz(10));
         bar.set_style(style(total.is_some()));
         bar.set_prefix(what);
-        // This tick comes at once, as the work may be done before the next.
-        bar.tick();
         let stop = Arc::new(AtomicBool::new(false));
         let ticker = {
             let (bar, gauge, stop) = (bar.clone(), Arc::clone(gauge), Arc::clone(&stop));
-            thread::Builder::new().name("progress".to_owned()).spawn(move || tick(&bar, shows, &gauge, &stop))
+            thread::Builder::new().name("progress".to_owned()).spawn(move || tick(&bar, what, shows, &gauge, &stop))
         };
         // Without a thread there is no progress bar, and all else works.
         Meter { bar, ticker: ticker.ok().map(|thread| (stop, thread)) }
@@ -90,18 +107,19 @@ impl Drop for Meter {
     }
 }
 
-fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
+fn tick(bar: &ProgressBar, what: &str, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
     let count = || match shows {
-        Shows::Packets => gauge.packets.packets(),
+        Shows::Packets | Shows::Captures => gauge.packets.packets(),
         Shows::Bytes => gauge.position(),
         Shows::Time => 0,
     };
     let (unit, per) = match shows {
-        Shows::Packets => (" packets", ""),
+        Shows::Packets | Shows::Captures => (" packets", ""),
         Shows::Bytes => ("B", "B"),
         Shows::Time => ("", ""),
     };
-    let (mut before, mut looked, mut rate) = (count(), Instant::now(), None);
+    let start = Instant::now();
+    let (mut before, mut looked, mut rate) = (count(), start, None);
     while !stop.load(Ordering::Relaxed) {
         thread::park_timeout(TICK);
         let (now, seconds) = (count(), looked.elapsed().as_secs_f64());
@@ -112,10 +130,21 @@ fn tick(bar: &ProgressBar, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
         // This averages over about a second.
         let rate = rate.insert(rate.map_or(latest, |rate: f64| rate * 0.9 + latest * 0.1));
         (before, looked) = (now, Instant::now());
-        bar.set_position(gauge.position());
-        if shows != Shows::Time {
-            bar.set_message(format!("{}{unit}  {}{per}/s", scaled(now as f64), scaled(*rate)));
+        if start.elapsed() < MOMENT {
+            continue;
         }
+        if let Some((number, all)) = gauge.place() {
+            bar.set_prefix(format!("{what} {number} of {all}"));
+        }
+        if shows != Shows::Time {
+            let read = if shows == Shows::Captures {
+                format!("{}B  ", scaled(gauge.position() as f64))
+            } else {
+                String::new()
+            };
+            bar.set_message(format!("{read}{}{unit}  {}{per}/s", scaled(now as f64), scaled(*rate)));
+        }
+        bar.set_position(gauge.position());
         bar.tick();
     }
 }

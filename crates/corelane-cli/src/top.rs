@@ -23,12 +23,15 @@ use crate::exit::{Exit, complain, divert, refused};
 use crate::input::{Inputs, Watch};
 use crate::interrupt::Interrupt;
 use crate::monitor::{self, Analysed, Input, Outputs, Start};
+use crate::output::is_standard;
 use crate::progress::{Gauge, color};
 use corelane_monitor::{Captured, Findings, Found, Report};
 use model::{Model, State};
 use pace::Pace;
 use screen::{Shared, show};
+use std::fs;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -80,9 +83,13 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
     if !io::stdout().is_terminal() {
         return refused("top needs a terminal to draw on; `corelane monitor` writes to files and pipes");
     }
+    // Once an interface is open no other terminal can be.
+    if arguments.interface.is_some() && !io::stdin().is_terminal() {
+        return refused("top -i needs a terminal for its keys, and the standard input is none");
+    }
     let model = Model::new(what(&arguments), arguments.interface.is_some());
-    let is_played = arguments.interface.is_none() && arguments.speed.is_finite();
-    let pace = is_played.then(|| Pace::new(arguments.speed));
+    let is_live = arguments.interface.is_some();
+    let pace = speed(&arguments).filter(|speed| speed.is_finite()).map(Pace::new);
     let monitor = arguments.monitor();
     let (task, start) = match monitor::prepare(&monitor).and_then(|task| Ok((task, Start::of(&monitor)?))) {
         Ok(prepared) => prepared,
@@ -109,6 +116,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
             inputs.into_iter().map(|input| input.played(|files| Replay::new(files, pace.clone(), &watch))).collect();
     }
     let analyse = || {
+        let _panic = OnPanic(&screen);
         let analysed = monitor::analyse(inputs, task.task(), &mut outputs, &watch, true);
         let Some(Analysed { report, findings, exit, .. }) = analysed else {
             screen.set(State::Failed);
@@ -118,22 +126,20 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
         screen.set(State::Over);
         exit
     };
+    // From the first on, as the analysis may be ahead of the screen.
+    let said = divert({
+        let screen = screen.clone();
+        move |message| screen.model().message(message)
+    });
     let exit = thread::scope(|scope| {
         let analysis = thread::Builder::new().name("analysis".to_owned()).spawn_scoped(scope, analyse);
         let analysis = match analysis {
             Ok(analysis) => analysis,
             Err(error) => return refused(format_args!("no thread for the analysis: {error}")),
         };
-        let shown = match has_begun(&screen) {
-            true => {
-                let said = divert({
-                    let screen = screen.clone();
-                    move |message| screen.model().message(message)
-                });
-                let shown = show(&screen.model, pace.as_ref(), interrupt, color(true));
-                drop(said);
-                shown
-            }
+        let _end = End(interrupt);
+        let shown = match has_begun(&screen, is_live, interrupt) {
+            true => show(&screen.model, pace.as_ref(), interrupt, color(true)),
             false => Ok(()),
         };
         interrupt.end();
@@ -144,28 +150,59 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
         if let Err(error) = shown {
             return refused(format_args!("the terminal: {error}"));
         }
-        // It was ended by the user, or it is over.
-        if matches!(exit, Exit::Signal(_)) { Exit::Done } else { exit }
+        exit
     });
+    drop(said);
     // What was said on the screen is gone with it.
     screen.model().messages.iter().for_each(complain);
     exit
 }
 
+/// Ends the screen when the analysis panics.
+struct OnPanic<'a>(&'a Screen);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.set(State::Failed);
+        }
+    }
+}
+
+/// Ends the run when the screen ends, whatever ends it.
+struct End<'a>(&'a Interrupt);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// Waits until there is something to show. Says whether there is.
-fn has_begun(screen: &Screen) -> bool {
-    // A pipe may take long to send its first byte: then that is shown.
-    let patience = Duration::from_millis(300);
-    let waits = |model: &mut Model| model.state == State::Opening;
-    let waited = screen.told.wait_timeout_while(screen.model(), patience, waits);
-    let (model, _) = waited.unwrap_or_else(PoisonError::into_inner);
-    model.state != State::Failed
+fn has_begun(screen: &Screen, is_live: bool, interrupt: &Interrupt) -> bool {
+    const LOOK: Duration = Duration::from_millis(100);
+    let mut model = screen.model();
+    // What sends the first byte through a pipe may have something to ask on this terminal.
+    while model.state == State::Opening && !is_live && !interrupt.is_set() {
+        (model, _) = screen.told.wait_timeout(model, LOOK).unwrap_or_else(PoisonError::into_inner);
+    }
+    model.state != State::Failed && !interrupt.is_set()
+}
+
+/// How many times as fast as it was recorded the input is played. What comes through a pipe has its own pace.
+fn speed(arguments: &TopArguments) -> Option<f64> {
+    let is_file = |file: &PathBuf| !is_standard(file) && fs::metadata(file).map_or(true, |facts| facts.is_file());
+    match arguments.speed {
+        _ if arguments.interface.is_some() => None,
+        None => arguments.files.iter().all(is_file).then_some(1.0),
+        speed => speed,
+    }
 }
 
 fn what(arguments: &TopArguments) -> String {
     match (&arguments.interface, &arguments.files[..]) {
         (Some(interface), _) => interface.clone(),
-        (None, [file]) if file.as_os_str() == "-" => "standard input".to_owned(),
+        (None, [file]) if is_standard(file) => "standard input".to_owned(),
         (None, [file]) => file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         (None, []) => "--demo".to_owned(),
         (None, files) => format!("{} captures", files.len()),

@@ -107,7 +107,7 @@ pub use page::Origin;
 pub use partial_result::PartialResult;
 pub use pipeline::{Plan, PlanError, QueueKind, run};
 pub use probe::Probe;
-pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timing, Tunnels};
+pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timestamp, Timing, Tunnels};
 pub use room::Refused;
 pub use run::Run;
 pub use settings::{Counting, Rule, Settings};

@@ -329,7 +329,7 @@ pub(crate) fn write_line(out: &mut impl Write, document: &impl Serialize) -> io:
 
 /// A time in the calendar, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timestamp {
+pub struct Timestamp {
     year: u64,
     month: u64,
     day: u64,
@@ -338,7 +338,8 @@ pub(crate) struct Timestamp {
 }
 
 impl Timestamp {
-    pub(crate) fn of(time_ns: u64) -> Self {
+    /// A time in nanoseconds since the epoch.
+    pub fn of(time_ns: u64) -> Self {
         let (seconds, nanosecond) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
         let (days, second_of_day) = (seconds / 86_400, seconds % 86_400);
         // Years begin in March here, so the leap day is their last. There are 719_468 days from 0000-03-01 to the
@@ -378,12 +379,13 @@ impl Timestamp {
         text
     }
 
-    pub(crate) fn date(&self) -> String {
+    /// The date, such as `2024-02-29`.
+    pub fn date(&self) -> String {
         format!("{:04}-{:02}-{:02}", self.year, self.month, self.day)
     }
 
-    /// The time of day, to the second.
-    pub(crate) fn time(&self) -> String {
+    /// The time of day to the second, such as `13:46:46`.
+    pub fn time(&self) -> String {
         let (hour, minute, second) = self.clock();
         format!("{hour:02}:{minute:02}:{second:02}")
     }

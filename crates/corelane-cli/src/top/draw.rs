@@ -3,13 +3,14 @@
 
 use super::filter::Filter;
 use super::model::{Conversation, Ends, Host, KINDS, Model, Name, Scan, State};
-use super::text::{self, clock, end, grouped, short, span};
+use super::text::{self, clock, end, grouped, moment, short, span};
+use corelane_monitor::Alert;
 use corelane_monitor::facts::Service;
-use corelane_monitor::{Alert, ScanState};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::bar::NINE_LEVELS;
+use ratatui::text::Span;
 use std::cmp::Reverse;
 use std::net::IpAddr;
 
@@ -176,6 +177,11 @@ impl View {
         }
     }
 
+    /// The selected row of the panel with the focus, or its first one.
+    pub(super) fn row(&self, model: &Model) -> Option<Subject> {
+        self.selected[self.focus as usize].clone().or_else(|| self.rows(self.focus, model).into_iter().next())
+    }
+
     /// Selects the row that is so many below the selected one of the panel with the focus.
     pub(super) fn go(&mut self, by: isize, model: &Model) {
         let rows = self.rows(self.focus, model);
@@ -267,12 +273,19 @@ fn halves(area: Rect) -> (Rect, Rect) {
     (Rect { width: left, ..area }, Rect { x: area.x + left + 2, width: area.width - 2 - left, ..area })
 }
 
-/// Writes into a line of an area; what does not fit is left out. The result is the column behind it.
+/// Writes into a line of an area; `…` stands for what does not fit. The result is the column behind it.
 fn put(buffer: &mut Buffer, area: Rect, column: u16, text: &str, style: Style) -> u16 {
     if area.height == 0 || column >= area.width {
         return column;
     }
-    let (x, _) = buffer.set_stringn(area.x + column, area.y, text, usize::from(area.width - column), style);
+    let room = usize::from(area.width - column);
+    let (mut x, y) = (area.x + column, area.y);
+    if Span::raw(text).width() <= room {
+        (x, _) = buffer.set_stringn(x, y, text, room, style);
+    } else {
+        (x, _) = buffer.set_stringn(x, y, text, room - 1, style);
+        (x, _) = buffer.set_stringn(x, y, "…", 1, style);
+    }
     x - area.x
 }
 
@@ -286,6 +299,7 @@ fn put_right(buffer: &mut Buffer, area: Rect, text: &str, style: Style) -> u16 {
 fn header(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
     let right = match (model.times, model.state) {
         (_, State::Opening) => "opening".to_owned(),
+        (None, State::Over | State::Failed) => "end, no packets".to_owned(),
         (None, _) => "no packets yet".to_owned(),
         (Some((first, last)), state) => {
             let now = match view.replay {
@@ -294,7 +308,7 @@ fn header(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
             };
             let last = now.unwrap_or(last);
             let over = if state == State::Over { "end, " } else { "" };
-            format!("{over}{} UTC, {}", clock(last), span(last.saturating_sub(first) / 1_000_000_000))
+            format!("{over}{} UTC, {}", moment(last), span(last.saturating_sub(first) / 1_000_000_000))
         }
     };
     let at = put_right(buffer, area, &right, PLAIN);
@@ -331,8 +345,8 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
     }
     let mut at = 0;
     let mut say = |text: &str, style| {
-        at = put(buffer, area, at, text, style);
-        at = put(buffer, area, at, "  ", PLAIN);
+        let begin = if at == 0 { 0 } else { at + 2 };
+        at = put(buffer, area, begin, text, style);
     };
     if view.is_paused {
         say("PAUSED", REVERSED);
@@ -447,22 +461,23 @@ fn stack(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panels
 /// A column: its title, its width, and whether it is one of numbers. One of width 0 takes the room that is left.
 type Column = (&'static str, u16, bool);
 
-fn columns(panel: Panel) -> &'static [Column] {
+/// The columns of a panel; `first` is the width of the widest first cell that is seen.
+fn columns(panel: Panel, first: u16) -> Vec<Column> {
     match panel {
-        Panel::Alerts => &[("UTC", 8, false), ("", 0, false)],
-        Panel::Hosts => &[
-            ("host", 0, false),
+        Panel::Alerts => vec![("UTC", 8, false), ("", 0, false)],
+        Panel::Hosts => vec![
+            ("host", first.max(15), false),
             ("out bit/s", 9, true),
             ("in bit/s", 8, true),
             ("bytes", 5, true),
             ("conv.", 5, true),
-            ("answers at, names", 24, false),
+            ("answers at, names", 0, false),
         ],
         Panel::Conversations => {
-            &[("client → server", 0, false), ("protocol", 10, false), ("bit/s", 5, true), ("bytes", 5, true)]
+            vec![("client → server", 0, false), ("protocol", 10, false), ("bit/s", 5, true), ("bytes", 5, true)]
         }
         Panel::Names => {
-            &[("UTC", 8, false), ("", 4, false), ("name", 0, false), ("count", 5, true), ("clients", 18, false)]
+            vec![("UTC", 8, false), ("", 4, false), ("name", 0, false), ("count", 5, true), ("clients", 18, false)]
         }
     }
 }
@@ -476,7 +491,13 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
         Panel::Alerts if view.filter.is_empty() => model.alerts,
         _ => rows.len() as u64,
     };
-    let more = if model.is_cut && panel != Panel::Alerts { "+" } else { "" };
+    let is_cut = match panel {
+        Panel::Alerts => false,
+        Panel::Hosts => model.is_cut[0],
+        Panel::Conversations => model.is_cut[1],
+        Panel::Names => model.is_cut[2],
+    };
+    let more = if is_cut { "+" } else { "" };
     at = put(buffer, title, at, &format!(" {}{more} by {} ", grouped(count), view.order(panel)), view.dim());
     let rule = "─".repeat(usize::from(title.width.saturating_sub(at)));
     put(buffer, title, at, &rule, view.dim());
@@ -485,13 +506,8 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
         put(buffer, rest, 0, nothing, view.dim());
         return;
     }
-    let columns = columns(panel);
     let has_head = panel != Panel::Alerts && rest.height > 1;
     let (head, rest) = cut(rest, u16::from(has_head));
-    if has_head {
-        let cells: Vec<_> = columns.iter().map(|&(title, ..)| (title.to_owned(), view.dim())).collect();
-        draw_row(head, buffer, columns, &cells, None);
-    }
     let height = usize::from(rest.height);
     if has_focus {
         view.page = height.max(1);
@@ -499,17 +515,25 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
     let selected = view.selected[panel as usize].as_ref();
     let place = selected.and_then(|selected| rows.iter().position(|row| row == selected));
     let first = place.map_or(0, |place| (place + 1).saturating_sub(height));
-    for (number, row) in rows.iter().skip(first).take(height).enumerate() {
+    let seen: Vec<_> = rows.iter().skip(first).take(height).map(|row| cells(row, model, view)).collect();
+    let widest = seen.iter().filter_map(|cells| cells.first()).map(|(text, _)| text.len()).max().unwrap_or(0);
+    let columns = columns(panel, u16::try_from(widest).unwrap_or(u16::MAX));
+    if has_head {
+        let cells: Vec<_> = columns.iter().map(|&(title, ..)| (title.to_owned(), view.dim())).collect();
+        draw_row(head, buffer, &columns, &cells, None);
+    }
+    for (number, cells) in seen.iter().enumerate() {
         let line = Rect { y: rest.y + number as u16, height: 1, ..rest };
         let style = (has_focus && place == Some(first + number)).then_some(REVERSED);
-        draw_row(line, buffer, columns, &cells(row, model, view), style);
+        draw_row(line, buffer, &columns, cells, style);
     }
 }
 
 fn draw_row(line: Rect, buffer: &mut Buffer, columns: &[Column], cells: &[(String, Style)], all: Option<Style>) {
     let fixed: u16 = columns.iter().map(|&(_, width, _)| width + 1).sum::<u16>() - 1;
     // Of the last columns only as many as there is room for.
-    let flexible = line.width.saturating_sub(fixed).max(line.width.min(20));
+    let is_last = columns.last().is_some_and(|&(_, width, _)| width == 0);
+    let flexible = line.width.saturating_sub(fixed).max(if is_last { 0 } else { line.width.min(20) });
     let mut at = 0;
     for (&(_, width, is_number), (text, style)) in columns.iter().zip(cells) {
         let width = if width == 0 { flexible } else { width };
@@ -587,22 +611,21 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
 /// What happened, and whether anything answered.
 fn story(scan: &Scan, model: &Model) -> (String, bool) {
     let alert = &scan.event.scan;
-    let by = scan.event.probe.map_or(String::new(), |probe| format!(" {probe}"));
-    let count = grouped(size(scan));
-    let more = if scan.ended.is_some() || scan.event.state != ScanState::Found { "" } else { "+" };
-    let mut text = match *alert {
-        Alert::Vertical { source, destination, .. } => {
-            format!("{source} tried {count}{more}{by} ports of {destination}")
-        }
-        Alert::Horizontal { source, port, .. } => format!("{source} tried{by} port {port} of {count}{more} hosts"),
+    let by = scan.event.probe.map_or(String::new(), |probe| format!(" by {probe}"));
+    let what = match *alert {
+        Alert::Vertical { source, destination, .. } => format!("{source} scans {destination}{by}"),
+        Alert::Horizontal { source, port, .. } => format!("{source} scans port {port} of hosts{by}"),
     };
-    let answers = model.answers(&scan.event);
+    // At the end they are counted, before it is only known that there are more than a scan needs.
+    let more = if scan.ended.is_some() { "" } else { "+" };
+    let mut text = format!("{what}: {}{more} failed", grouped(size(scan)));
+    let (answers, are_more) = model.answers(&scan.event);
     if !answers.is_empty() {
         let open = match *alert {
             Alert::Vertical { .. } => list(answers.iter().map(|service| text::port(service.port))),
             Alert::Horizontal { .. } => list(answers.iter().map(|service| service.host.to_string())),
         };
-        text = format!("{text}; open: {open}");
+        text = format!("{text}, open: {open}{}", if are_more { " and more" } else { "" });
     }
     (text, !answers.is_empty())
 }
@@ -689,7 +712,7 @@ fn scans_of(model: &Model, address: IpAddr) -> impl Iterator<Item = String> {
 }
 
 fn asked_line(kind: usize, name: &str, told: &Name) -> (String, Style) {
-    (format!("{:<5}{name}, {} times", KINDS[kind], grouped(told.count)), PLAIN)
+    (format!("{:<5}{name}, {}×", KINDS[kind], grouped(told.count)), PLAIN)
 }
 
 fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) -> (String, Style) {
@@ -733,7 +756,7 @@ mod tests {
     use super::super::model::{Recent, Second};
     use super::*;
     use corelane_monitor::facts::Port;
-    use corelane_monitor::{Probe, ScanEvent};
+    use corelane_monitor::{Probe, ScanEvent, ScanState};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -789,19 +812,19 @@ mod tests {
     #[test]
     fn the_screen_of_a_small_terminal() {
         let expected = "\
-corelane top eth0                                           01:02:03 UTC, 62 min
+corelane top eth0                                1970-01-01 01:02:03 UTC, 62 min
   4.0k packets/s                                                            ▁ ▁█
      0 dropped/s
 in all 4,101 packets, 2.1MB, 16M bit/s, none dropped
 Alerts 2 by latest ─────────────────────────────────────────────────────────────
-01:01:50 10.0.0.9 tried UDP port 53 of 21+ hosts
-01:01:40 10.0.0.9 tried 21+ ports of 10.0.0.5; open: 22, 80
+01:01:50 10.0.0.9 scans port 53 of hosts by UDP: 21+ failed
+01:01:40 10.0.0.9 scans 10.0.0.5: 21+ failed, open: 22, 80
 Talkers 4 by rate ──────────────────────────────────────────────────────────────
-host                     out bit/s in bit/s bytes conv. answers at, names
-2001:db8::7                   8.0k        0  2.0M     1
-2001:db8::80                     0        0  2.0M     1 443, www.example.com
-10.0.0.5                         0        0  7.2k     2 22, 80
-10.0.0.9                         0        0  7.2k     2
+host            out bit/s in bit/s bytes conv. answers at, names
+2001:db8::7          8.0k        0  2.0M     1
+2001:db8::80            0        0  2.0M     1 443, www.example.com
+10.0.0.5                0        0  7.2k     2 22, 80
+10.0.0.9                0        0  7.2k     2
 
 
 
@@ -845,13 +868,13 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             drawn(100, 60, &model, &mut view).join("\n")
         };
         let scanner = of("10.0.0.9");
-        for part in ["tried 21+ ports of 10.0.0.5; open: 22, 80", "UDP port 53", "Reached\n10.0.0.5:22\n10.0.0.5:80"] {
+        for part in ["scans 10.0.0.5: 21+ failed, open: 22, 80", "by UDP", "Reached\n10.0.0.5:22\n10.0.0.5:80"] {
             assert!(scanner.contains(part), "{part}: {scanner}");
         }
         let target = of("10.0.0.5");
-        assert!(target.contains("answers at    22, 80") && target.contains("tried 21+ ports"), "{target}");
+        assert!(target.contains("answers at    22, 80") && target.contains("scans 10.0.0.5"), "{target}");
         let client = of("2001:db8::7");
-        for part in ["Asked for\ntls  www.example.com, 1 times", "[2001:db8::80]:443 tcp tls 2.0MB www.example.com"] {
+        for part in ["Asked for\ntls  www.example.com, 1×", "[2001:db8::80]:443 tcp tls 2.0MB www.example.com"] {
             assert!(client.contains(part), "{part}: {client}");
         }
         assert!(of("192.0.2.1").contains("no conversation of this host is known"));
@@ -883,6 +906,21 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         view.filter = Filter::of("nothing");
         view.go(1, &model);
         assert_eq!(view.selected[Panel::Hosts as usize], None);
+    }
+
+    #[test]
+    fn what_is_cut_does_not_look_whole() {
+        let mut model = model();
+        let scanner: IpAddr = "10.0.0.9".parse().unwrap();
+        let host = model.hosts.get_mut(&scanner).unwrap();
+        host.reached = (1020..1080).map(|number| Service { host: [10, 0, 0, 5].into(), port: tcp(number) }).collect();
+        host.reached_more = true;
+        let long: IpAddr = "2001:db8:1111:2222:3333:4444:5555:6666".parse().unwrap();
+        model.hosts.insert(long, Host { sent: 1 << 40, ports: vec![tcp(1025)], ..Host::default() });
+        let lines = drawn(80, 24, &model, &mut View::new(false));
+        assert!(lines.iter().any(|line| line.contains("open: 1020, 1021") && line.ends_with('…')), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.starts_with(&long.to_string())), "{lines:#?}");
+        assert!(details_of(&model, &View::new(false), scanner).iter().any(|(line, _)| line.contains("1079 and more")));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::filter::Subject;
 use super::text;
 use corelane_monitor::facts::{Facts, NameKind, Port, SERIES, Service};
 use corelane_monitor::{Alert, Captured, Probe, Report, ScanEvent, ScanState};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
 
@@ -148,8 +148,8 @@ pub(super) struct Model {
     pub(super) hosts: HashMap<IpAddr, Host>,
     pub(super) conversations: HashMap<Ends, Conversation>,
     pub(super) names: HashMap<(usize, String), Name>,
-    /// Whether entries of a table were given up.
-    pub(super) is_cut: bool,
+    /// Whether entries were given up: of hosts, conversations and names.
+    pub(super) is_cut: [bool; 3],
     pub(super) messages: VecDeque<String>,
 }
 
@@ -273,14 +273,14 @@ impl Model {
             }
         }
         // Those that were alerted stay, as what they reached is asked for.
-        let scanners: Vec<_> = self.scans.iter().map(|scan| scan.event.scan.source()).collect();
-        self.is_cut |= halve(&mut self.hosts, |address, host| {
+        let scanners: HashSet<_> = self.scans.iter().map(|scan| scan.event.scan.source()).collect();
+        self.is_cut[0] |= halve(&mut self.hosts, |address, host| {
             let rate = host.out.rate(now) + host.into.rate(now);
             (scanners.contains(address), rate, host.sent + host.received)
         });
-        self.is_cut |=
+        self.is_cut[1] |=
             halve(&mut self.conversations, |_, told| (told.recent.rate(now), told.bytes.iter().sum::<u64>()));
-        self.is_cut |= halve(&mut self.names, |_, name| (name.last_ns, name.count));
+        self.is_cut[2] |= halve(&mut self.names, |_, name| (name.last_ns, name.count));
     }
 
     /// Up to when time has come, in nanoseconds since the epoch: it passes on a silent wire too.
@@ -289,9 +289,9 @@ impl Model {
         Some(last_ns.max(self.step.unwrap_or(0).saturating_mul(1_000_000_000)))
     }
 
-    /// What answered a scan, as far as that is known: ports of its target, or hosts.
-    pub(super) fn answers(&self, event: &ScanEvent) -> Vec<Service> {
-        let Some(host) = self.hosts.get(&event.scan.source()) else { return Vec::new() };
+    /// What answered a scan: ports of its target, or hosts; and whether there may be more.
+    pub(super) fn answers(&self, event: &ScanEvent) -> (Vec<Service>, bool) {
+        let Some(host) = self.hosts.get(&event.scan.source()) else { return (Vec::new(), false) };
         let is_tcp = event.probe != Some(Probe::Udp);
         let mut found: Vec<_> = (host.reached.iter().copied())
             .filter(|service| service.port.is_tcp == is_tcp)
@@ -301,7 +301,7 @@ impl Model {
             })
             .collect();
         found.sort_unstable();
-        found
+        (found, host.reached_more)
     }
 }
 
@@ -477,8 +477,9 @@ mod tests {
         let service = |host, number| Service { host, port: Port { is_tcp: true, number } };
         let reached = vec![service(destination, 443), service(source, 1), service(destination, 22)];
         model.hosts.insert(source, Host { reached, ..Host::default() });
-        let answers =
-            |event: &ScanEvent| -> Vec<_> { model.answers(event).iter().map(|service| service.port.number).collect() };
+        let answers = |event: &ScanEvent| -> Vec<_> {
+            model.answers(event).0.iter().map(|service| service.port.number).collect()
+        };
         let mut event = model.scans[0].event.clone();
         assert_eq!(answers(&event), [22, 443]);
         event.scan = Alert::Horizontal { source, port: 1, count: 21, time_ns: 0 };

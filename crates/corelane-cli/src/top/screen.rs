@@ -2,9 +2,13 @@
 
 use super::draw::{Panel, View, draw};
 use super::filter::Filter;
-use super::model::Model;
+use super::model::{Model, State};
 use super::pace::Pace;
 use crate::interrupt::Interrupt;
+#[cfg(target_os = "linux")]
+use nix::sys::signal::{Signal, kill};
+#[cfg(target_os = "linux")]
+use nix::unistd::Pid;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -14,10 +18,14 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 /// The longest time between two looks at the model and at signals.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// How long the terminal may take to be given back after a signal.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Whether the terminal is the screen's. A panic gives it back before its message comes.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -43,7 +51,14 @@ impl Taken {
     #[cfg(unix)]
     fn suspend(&mut self) -> io::Result<()> {
         give_back();
-        signal_hook::low_level::raise(signal_hook::consts::SIGTSTP)?;
+        // All of a pipeline, or its shell would wait for the others.
+        #[cfg(target_os = "linux")]
+        let stopped = kill(Pid::from_raw(0), Signal::SIGTSTP).is_ok();
+        #[cfg(not(target_os = "linux"))]
+        let stopped = false;
+        if !stopped {
+            signal_hook::low_level::raise(signal_hook::consts::SIGTSTP)?;
+        }
         begin()?;
         self.0.clear()
     }
@@ -74,13 +89,14 @@ fn give_back() {
 /// The model, for the run and for the screen.
 pub(crate) type Shared = Arc<Mutex<Model>>;
 
-/// Shows the model until the user or a signal ends that.
+/// Shows the model until the user or a signal ends that, or the run has failed.
 ///
 /// # Errors
 ///
 /// Those of the terminal.
 pub(super) fn show(shared: &Shared, pace: Option<&Pace>, interrupt: &Interrupt, color: bool) -> io::Result<()> {
     let mut terminal = Taken::take()?;
+    insist(interrupt);
     let mut screen = Screen { view: View::new(color), pace, frozen: None };
     let mut drawn = None;
     // A panic elsewhere has given the terminal back.
@@ -88,7 +104,14 @@ pub(super) fn show(shared: &Shared, pace: Option<&Pace>, interrupt: &Interrupt, 
         screen.view.replay = pace.map(Pace::state);
         // The clock of a replay that waits moves though nothing comes.
         let second = screen.view.replay.and_then(|(_, at, _)| at).map(|at| at / 1_000_000_000);
-        let now = (lock(shared).version, second);
+        let (version, state) = {
+            let model = lock(shared);
+            (model.version, model.state)
+        };
+        if state == State::Failed {
+            return Ok(());
+        }
+        let now = (version, second);
         if drawn.is_none_or(|drawn| drawn != now && screen.frozen.is_none()) {
             drawn = Some(now);
             // The model is drawn into memory under its lock, and what has changed is written without it.
@@ -117,10 +140,31 @@ pub(super) fn show(shared: &Shared, pace: Option<&Pace>, interrupt: &Interrupt, 
                 Then::Stop => terminal.suspend()?,
                 #[cfg(not(unix))]
                 Then::Stop => {}
+                Then::Redraw => terminal.0.clear()?,
             }
         }
     }
     Ok(())
+}
+
+/// Ends the process some time after a signal, if the terminal takes nothing more: writing to it may wait for ever.
+fn insist(interrupt: &Interrupt) {
+    let interrupt = interrupt.clone();
+    let watch = move || {
+        while !interrupt.is_set() {
+            if !TAKEN.load(Ordering::SeqCst) {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+        thread::sleep(PATIENCE);
+        if TAKEN.load(Ordering::SeqCst) {
+            let _ = disable_raw_mode();
+            std::process::exit(1);
+        }
+    };
+    // Without it a terminal like that holds the process up.
+    let _ = thread::Builder::new().name("end".to_owned()).spawn(watch);
 }
 
 fn lock(shared: &Shared) -> MutexGuard<'_, Model> {
@@ -133,6 +177,7 @@ enum Then {
     GoOn,
     End,
     Stop,
+    Redraw,
 }
 
 /// What one looks at, and what the keys change.
@@ -149,8 +194,13 @@ impl Screen<'_> {
             return match key.code {
                 KeyCode::Char('c') => Then::End,
                 KeyCode::Char('z') => Then::Stop,
+                KeyCode::Char('l') => Then::Redraw,
                 _ => Then::GoOn,
             };
+        }
+        if key.modifiers.contains(KeyModifiers::ALT) && key.code != KeyCode::Esc {
+            // A terminal sends the same for Escape and this key, one right after the other.
+            self.key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE), shared);
         }
         if self.view.writes.is_some() {
             self.write(key.code);
@@ -183,8 +233,8 @@ impl Screen<'_> {
             KeyCode::End => self.go(isize::MAX, shared),
             KeyCode::Enter if view.host.is_none() => {
                 self.with_model(shared, |view, model| {
-                    let selected = view.selected[view.focus as usize].as_ref();
-                    (view.host, view.scrolled) = (selected.and_then(|selected| selected.host(model)), 0);
+                    let host = view.row(model).and_then(|row| row.host(model));
+                    (view.host, view.scrolled) = (host, 0);
                 });
             }
             _ => {}
@@ -284,6 +334,11 @@ mod tests {
         let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
         assert_eq!(screen.key(control('c'), &shared), Then::End);
         assert_eq!(screen.key(control('z'), &shared), Then::Stop);
+        assert_eq!(screen.key(control('l'), &shared), Then::Redraw);
+        // Escape and `?`.
+        screen.view.host = Some([10, 0, 0, 1].into());
+        screen.key(KeyEvent::new(KeyCode::Char('?'), KeyModifiers::ALT), &shared);
+        assert!(screen.view.helps && screen.view.host.is_none());
     }
 
     #[test]

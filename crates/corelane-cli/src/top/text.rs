@@ -1,5 +1,6 @@
 //! Numbers, times and names as the screen writes them.
 
+use corelane_monitor::Timestamp;
 use corelane_monitor::facts::Port;
 use std::net::{IpAddr, SocketAddr};
 
@@ -34,8 +35,13 @@ pub(super) fn grouped(value: u64) -> String {
 
 /// A time of day in UTC, to the second.
 pub(super) fn clock(time_ns: u64) -> String {
-    let second = time_ns / 1_000_000_000 % 86_400;
-    format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+    Timestamp::of(time_ns).time()
+}
+
+/// A time with its date in UTC, to the second.
+pub(super) fn moment(time_ns: u64) -> String {
+    let time = Timestamp::of(time_ns);
+    format!("{} {}", time.date(), time.time())
 }
 
 /// How long something took or takes, in seconds: `12 s`, `3 min`, `5 h`, `2 d`.
@@ -69,7 +75,8 @@ pub(super) fn clean(text: &str) -> String {
     let is_harmful = |letter: char| {
         letter.is_control()
             || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
-            || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
+            || matches!(letter, '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
+            || matches!(letter, '\u{fff9}'..='\u{fffb}')
             || matches!(letter, '\u{300}'..='\u{36f}' | '\u{e0000}'..='\u{e0fff}')
     };
     if !text.chars().any(is_harmful) {
@@ -109,6 +116,7 @@ mod tests {
     #[test]
     fn times_and_spans() {
         assert_eq!(clock(86_400_000_000_000 + 3_723_999_999_999), "01:02:03");
+        assert_eq!(moment(u64::MAX), "2554-07-21 23:34:33");
         assert_eq!([0, 119, 120, 7200, 200_000].map(span), ["0 s", "119 s", "2 min", "2 h", "2 d"]);
         assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
     }

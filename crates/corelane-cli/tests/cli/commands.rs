@@ -146,13 +146,13 @@ fn the_program_and_each_command_have_a_man_page() {
     };
     let program = page(&["man"]);
     assert!(program.contains(".TH corelane 1"), "{program}");
-    for command in ["monitor", "gen", "completions", "man"] {
+    for command in ["monitor", "top", "gen", "completions", "man"] {
         assert!(program.contains(&format!("corelane-{command}(1)")), "{program}");
         let page = page(&["man", command]);
         assert!(page.contains(&format!(".TH corelane-{command} 1")), "{page}");
     }
     // A page for each command that is named, and for no other.
-    assert_eq!(program.matches("(1)").count(), 4, "{program}");
+    assert_eq!(program.matches("(1)").count(), 5, "{program}");
     assert!(page(&["man", "monitor"]).contains("--syn-timeout"));
     assert_eq!(run(&mut corelane(["man", "nothing"])).code, Some(2));
 }

@@ -89,7 +89,10 @@ fn a_page_comes_with_all_other_outputs_and_from_the_demo() {
     let options = ["--eve", eve.to_str().unwrap(), "--html", page.to_str().unwrap()];
     let reported = monitor(&[&file], &options).code(0).silent();
     assert_eq!(reported.packets(), 20_000);
-    assert!(fs::read_to_string(&eve).unwrap() == plain, "the same events");
+    // The last one has the most memory that conversations took, and for a page they take more.
+    let events = |text: &str| text.lines().filter(|line| !line.contains("\"stats\":")).map(str::to_owned).collect();
+    let (own, plain): (Vec<String>, Vec<String>) = (events(&fs::read_to_string(&eve).unwrap()), events(&plain));
+    assert!(own.len() > 100 && own == plain, "the same events");
     assert!(fs::read_to_string(&page).unwrap().ends_with("</html>\n"));
     let out = run(corelane(["monitor", "--html", "-"]).arg(&file)).code(0).silent().stdout;
     assert!(out.starts_with("<!doctype html>") && out.ends_with("</html>\n"));

@@ -16,9 +16,13 @@ mod plans;
 #[path = "../support/program.rs"]
 mod program;
 #[cfg(target_os = "linux")]
+mod progress;
+#[cfg(target_os = "linux")]
 mod service;
 mod support;
 mod tap;
+#[cfg(target_os = "linux")]
+mod terminal;
 #[cfg(target_os = "linux")]
 mod top;
 mod truth;

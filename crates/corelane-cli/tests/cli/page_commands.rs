@@ -99,7 +99,7 @@ fn a_command_shows_what_its_number_counts() {
         [("Hosts of HTTP requests", 26), ("Servers named in TLS and QUIC", 1), ("Names asked for in DNS", 28)]
     {
         let rows = table(&page, caption);
-        assert!(rows.len() >= count.min(1), "{caption}: {}", rows.len());
+        assert!(rows.len() >= count, "{caption}: {}", rows.len());
         rows.iter().step_by(5).for_each(|row| check(&row[1], row[1].value.expect("a number")));
     }
     for row in table(&page, "Protocols, by content") {
@@ -185,6 +185,26 @@ fn a_command_looks_behind_tags_labels_and_tunnels() {
         rows.iter().for_each(|row| check(&row[3], 1));
         let host = &table(&page, "Hosts with conversations")[0];
         check(&host[4], host[4].value.expect("conversations"));
+    }
+}
+
+/// What failed is no flow: where tcpdump cannot look, the alerts say how often.
+#[test]
+fn commands_of_scans_show_alerts_where_tcpdump_cannot_look() {
+    let Some(folder) = captures() else { return };
+    if !is_there(&["jq"]) {
+        return;
+    }
+    let own = Folder::new();
+    // Three tags of one frame are enough.
+    let bare = fs::read(folder.join("scan-syn-vertical.pcap")).expect("a file");
+    let file = own.file("tagged.pcap", tagged(&bare, &[0x81, 0, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3], usize::MAX));
+    let page = page_of(&file, &own.path("page.html"));
+    let rows = table(&page, "Scans in order of time");
+    assert!(!rows.is_empty());
+    for cell in rows.iter().flatten().filter(|cell| cell.command.is_some()) {
+        let shown = lines(cell.command.as_deref().unwrap(), &[]);
+        assert!(shown.len() == 1 && shown[0].contains("\"event_type\":\"alert\""), "{shown:?}");
     }
 }
 

@@ -1,98 +1,9 @@
 //! `corelane top` on a terminal: what it shows, what keys do, and how it leaves the terminal.
 
-use crate::support::{Folder, Pcap, captures, corelane, run, skipped, syn};
+use crate::support::{Folder, Pcap, captures, corelane, run, syn};
+use crate::terminal::{Terminal, quoted};
 use std::path::Path;
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
-
-/// A terminal of tmux, with a shell that runs one command and then says how it ended.
-struct Terminal {
-    folder: Folder,
-}
-
-impl Terminal {
-    /// `None` where there is no tmux.
-    fn start(size: (u16, u16), variables: &str, arguments: &str) -> Option<Self> {
-        let terminal = Terminal { folder: Folder::new() };
-        let command = format!(
-            "cd '{}'; echo BEFORE; {variables} '{}' top {arguments}; echo \"ENDED $?\"; stty -a | grep -o '.icanon'; sleep 600",
-            terminal.folder.path("").display(),
-            env!("CARGO_BIN_EXE_corelane"),
-        );
-        let (width, height) = (size.0.to_string(), size.1.to_string());
-        let started = terminal
-            .tmux()
-            .args(["-f", "/dev/null", "new-session", "-d", "-x", &width, "-y", &height, &command])
-            .output();
-        let Ok(started) = started else {
-            skipped("there is no tmux to make a terminal with");
-            return None;
-        };
-        assert!(started.status.success(), "{started:?}");
-        Some(terminal)
-    }
-
-    fn tmux(&self) -> Command {
-        let mut command = Command::new("tmux");
-        command.env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8").env_remove("NO_COLOR").env_remove("TMUX");
-        command.arg("-S").arg(self.folder.path("tmux"));
-        command
-    }
-
-    fn text(&self, options: &[&str]) -> String {
-        let output = self.tmux().args(["capture-pane", "-p"]).args(options).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
-    /// Waits until the screen is as it should be, and returns it.
-    #[track_caller]
-    fn wait(&self, is_right: impl Fn(&str) -> bool) -> String {
-        let start = Instant::now();
-        loop {
-            let text = self.text(&[]);
-            if is_right(&text) {
-                return text;
-            }
-            assert!(start.elapsed() < Duration::from_secs(120), "{text}");
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    #[track_caller]
-    fn wait_for(&self, parts: &[&str]) -> String {
-        self.wait(|text| parts.iter().all(|part| text.contains(part)))
-    }
-
-    fn press(&self, keys: &[&str]) {
-        assert!(self.tmux().arg("send-keys").args(keys).status().unwrap().success());
-    }
-
-    /// Waits until the program has ended with this code, and the terminal is as it was.
-    #[track_caller]
-    fn ended(&self, code: i32) -> String {
-        let text = self.wait_for(&["ENDED", "icanon"]);
-        assert!(text.contains("BEFORE") && text.contains(&format!("ENDED {code}\n icanon")), "{text}");
-        text
-    }
-
-    fn program(&self) -> String {
-        let panes = self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).output().unwrap();
-        let shell = String::from_utf8(panes.stdout).unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
-        std::fs::read_to_string(children).unwrap().trim().to_owned()
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = self.tmux().arg("kill-server").output();
-    }
-}
-
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display())
-}
+use std::process::{Command, Stdio};
 
 /// What someone wants to know at a glance, in three sizes of a terminal.
 #[test]
@@ -101,16 +12,49 @@ fn a_capture_is_understood_at_a_glance() {
     let scan = quoted(&captures.join("scan-connect-retries.pcap"));
     let http = quoted(&captures.join("http-mixed.pcap"));
     for size in [(80, 24), (120, 40), (200, 60)] {
-        let Some(terminal) = Terminal::start(size, "", &format!("--speed max {scan}")) else { return };
-        let text = terminal.wait_for(&["end, ", "Alerts 1", "192.168.1.10 tried", "ports of 192.168.1.25", "open: "]);
+        let Some(terminal) = Terminal::top(size, "", &format!("--speed max {scan}")) else { return };
+        let text =
+            terminal.wait_for(&["end, 2", "Alerts 1", "192.168.1.10 scans 192.168.1.25: 995 failed, open: 135, 139"]);
         assert!(text.lines().next().unwrap().starts_with("corelane top scan-connect-retries.pcap"), "{text}");
         for title in ["Talkers", "Conversations", "Names"] {
             assert!(text.contains(title), "{title}: {text}");
         }
         terminal.press(&["q"]);
         terminal.ended(0);
-        let terminal = Terminal::start(size, "", &format!("--speed max {http}")).unwrap();
-        terminal.wait_for(&["end, ", "http"]);
+        let terminal = Terminal::top(size, "", &format!("--speed max {http}")).unwrap();
+        terminal.wait_for(&["end, 2", "80, ping.chartbeat.net"]);
+        terminal.press(&["/"]);
+        terminal.press(&["proto:http"]);
+        terminal.press(&["Enter", "4"]);
+        terminal.wait_for(&["/proto:http", "http www.calcalist.co.il"]);
+    }
+}
+
+/// Scans are those of `monitor --continuous`, each as large.
+#[test]
+fn alerts_are_those_of_the_monitor() {
+    let Some(captures) = captures() else { return };
+    for (name, alerts) in [("scan-connect-retries.pcap", 1), ("scan-network-sweep.pcap", 10)] {
+        let file = captures.join(name);
+        let events =
+            run(corelane(["monitor", "--continuous", "--eve", "-", "--eve-types", "alert"]).arg(&file)).code(0);
+        let events = events.stdout.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let ended: Vec<_> = events.filter(|event| event["scan"]["state"] == "ended").collect();
+        assert_eq!(ended.len(), alerts);
+        let Some(terminal) = Terminal::top((129, 60), "", &format!("--speed max {}", quoted(&file))) else { return };
+        terminal.press(&["1"]);
+        let text = terminal.wait_for(&["end, 2", &format!("Alerts {alerts}")]);
+        for event in ended {
+            let count = event["scan"]["count"].as_u64().unwrap().to_string();
+            let count = match count.len() {
+                4.. => format!("{},{}", &count[..count.len() - 3], &count[count.len() - 3..]),
+                _ => count,
+            };
+            let source = event["src_ip"].as_str().unwrap();
+            let is_it =
+                |line: &str| line.contains(&format!("{source} scans")) && line.contains(&format!(" {count} failed"));
+            assert!(text.lines().any(is_it), "{event}: {text}");
+        }
     }
 }
 
@@ -119,7 +63,7 @@ fn a_capture_is_understood_at_a_glance() {
 fn a_picture_of_today() {
     let Some(captures) = captures() else { return };
     let file = quoted(&captures.join("scan-network-sweep.pcap"));
-    let Some(terminal) = Terminal::start((100, 30), "", &format!("--speed max {file}")) else { return };
+    let Some(terminal) = Terminal::top((100, 30), "", &format!("--speed max {file}")) else { return };
     let text = terminal.wait_for(&["end, "]);
     let picture = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/top.svg");
     let picture = std::fs::read_to_string(picture).unwrap();
@@ -135,7 +79,7 @@ fn a_picture_of_today() {
 fn keys_choose_what_is_shown() {
     let Some(captures) = captures() else { return };
     let file = quoted(&captures.join("http-mixed.pcap"));
-    let Some(terminal) = Terminal::start((100, 30), "", &format!("--speed max {file}")) else { return };
+    let Some(terminal) = Terminal::top((100, 30), "", &format!("--speed max {file}")) else { return };
     terminal.wait_for(&["end, "]);
     terminal.press(&["?"]);
     terminal.wait_for(&["Keys and words"]);
@@ -165,7 +109,7 @@ fn a_replay_takes_its_time_and_keys_change_it() {
     let seconds = [0, 100, 10_000, 20_000].into_iter();
     let file = seconds.fold(Pcap::new(65535, 101), |file, second| file.record(1_700_000_000 + second, 40, &syn(80)));
     let file = quoted(&folder.file("slow.pcap", file.0));
-    let Some(terminal) = Terminal::start((80, 24), "", &file) else { return };
+    let Some(terminal) = Terminal::top((80, 24), "", &file) else { return };
     terminal.wait_for(&["in all 1 packets", "quiet for 9"]);
     terminal.press(&["n"]);
     terminal.wait_for(&["in all 2 packets", "quiet for 2 h"]);
@@ -181,10 +125,14 @@ fn a_replay_takes_its_time_and_keys_change_it() {
 fn signals_end_it_and_the_terminal_is_as_it_was() {
     let Some(captures) = captures() else { return };
     let file = quoted(&captures.join("http-mixed.pcap"));
-    for signal in ["-TERM", "-INT"] {
-        let Some(terminal) = Terminal::start((80, 24), "", &file) else { return };
+    for signal in ["-TERM", "-INT", "-HUP", "-QUIT"] {
+        let Some(terminal) = Terminal::top((80, 24), "", &file) else { return };
         terminal.wait_for(&["packets/s", "in all"]);
-        assert!(Command::new("kill").args([signal, &terminal.program()]).status().unwrap().success());
+        let program = terminal.program();
+        // Twice, as one who does not wait.
+        for _ in 0..2 {
+            let _ = Command::new("kill").args([signal, &program]).stderr(Stdio::null()).status().unwrap();
+        }
         terminal.ended(0);
     }
 }
@@ -195,14 +143,29 @@ fn what_is_wrong_is_said_on_the_screen_and_after_it() {
     let mut damaged = Pcap::new(65535, 101).record(1_700_000_000, 40, &syn(80)).0;
     damaged.extend([7; 9]);
     let file = quoted(&folder.file("damaged.pcap", damaged));
-    let Some(terminal) = Terminal::start((120, 24), "", &format!("--speed max {file}")) else { return };
+    let Some(terminal) = Terminal::top((120, 24), "", &format!("--speed max {file}")) else { return };
     terminal.wait_for(&["end, ", "damaged.pcap: "]);
     terminal.press(&["q"]);
     let text = terminal.ended(1);
     assert!(text.contains("corelane: ") && text.contains("damaged.pcap: "), "{text}");
     // Nothing is drawn where nothing can be read.
-    let terminal = Terminal::start((120, 24), "", "nothing.pcap").unwrap();
+    let terminal = Terminal::top((120, 24), "", "nothing.pcap").unwrap();
     assert!(terminal.ended(2).contains("nothing.pcap: "));
+}
+
+/// What sends a capture may have to ask for something first, on the same terminal.
+#[test]
+fn a_pipe_has_the_terminal_until_its_first_byte() {
+    let folder = Folder::new();
+    let file = quoted(&folder.file("one.pcap", Pcap::new(65535, 101).record(1_700_000_000, 40, &syn(80)).0));
+    let program = env!("CARGO_BIN_EXE_corelane");
+    let ask = format!("bash -c 'read -r word </dev/tty; echo \"got $word\" >&2; cat {}'", file.trim_matches('\''));
+    let Some(terminal) = Terminal::start((80, 24), &format!("{ask} | {program} top -")) else { return };
+    terminal.wait_for(&["BEFORE"]);
+    terminal.press(&["secret", "Enter"]);
+    terminal.wait_for(&["corelane top standard input", "in all 1 packets", "end, 2023-11-14"]);
+    terminal.press(&["q"]);
+    assert!(terminal.ended(0).contains("got secret"));
 }
 
 /// A name in a DNS query is not a command to the terminal, and without colours there are none.
@@ -218,8 +181,8 @@ fn hostile_names_are_text_and_colours_can_be_off() {
     let file = Pcap::new(65535, 101).record(1_700_000_000, query.len() as u32, &query).0;
     let file = quoted(&folder.file("name.pcap", file));
     for (variables, has_colors) in [("", true), ("NO_COLOR=1", false)] {
-        let Some(terminal) = Terminal::start((120, 24), variables, &format!("--speed max {file}")) else { return };
-        terminal.wait_for(&["end, ", "[2J"]);
+        let Some(terminal) = Terminal::top((120, 24), variables, &format!("--speed max {file}")) else { return };
+        terminal.wait_for(&["end, ", "[2j"]);
         let text = terminal.text(&["-e"]);
         let colors = text.split("\x1b[").skip(1).filter_map(|piece| piece.split_once('m')).any(|(codes, _)| {
             codes

@@ -69,7 +69,11 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
     pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut V, V)) {
         self.is_cut |= other.is_cut;
         for (key, value) in other.entries {
-            self.update(&key, K::clone, |own| add(own, value));
+            add(self.entries.entry(key).or_default(), value);
+        }
+        // Only now, as they came in no order.
+        if self.entries.len() > self.most {
+            self.halve();
         }
     }
 

@@ -22,7 +22,7 @@
 //! # Memory
 //!
 //! Some 450 MiB at most for all partitions of a Dispatcher, whatever the traffic is: texts are cut, tables drop their
-//! lighter half when they are full, and what was dropped is counted. In steps that is for each step: tables that were
+//! lighter half when they are full, and that something was is said. In steps that is for each step: tables that were
 //! taken leave no memory behind. What is gathered while a step's facts are given out is of no more packets than are on
 //! their way.
 

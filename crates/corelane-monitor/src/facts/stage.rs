@@ -142,11 +142,17 @@ impl Wraps {
     #[inline]
     pub(crate) fn add(&mut self, frame: &[u8], outermost: u16, innermost: u16) {
         const ETHERNET: u16 = 14;
+        const COOKED: u16 = 20;
         self.others |= innermost != outermost;
-        // Headers of Linux cooked captures are 2 bytes longer than some number of tags.
-        let Some(more) = outermost.checked_sub(ETHERNET).filter(|&more| more > 0 && more % 4 == 0) else { return };
+        let Some(more) = outermost.checked_sub(ETHERNET).filter(|&more| more > 0) else { return };
         let before = frame.get(..usize::from(outermost)).unwrap_or_default();
-        let is_tag = more <= 8 && matches!(before, [.., 0x08, 0x00] | [.., 0x86, 0xdd]);
+        let has_type = matches!(before, [.., 0x08, 0x00] | [.., 0x86, 0xdd]);
+        if more % 4 != 0 {
+            // Headers of Linux cooked captures have 16 bytes, or 20, which end in an address then.
+            self.others |= outermost > COOKED || outermost == COOKED && has_type;
+            return;
+        }
+        let is_tag = more <= 8 && has_type;
         match is_tag {
             true => self.tags = self.tags.max((more / 4) as u8),
             false => self.others = true,

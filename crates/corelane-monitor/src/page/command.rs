@@ -28,29 +28,34 @@ impl Commands {
             origin.files.iter().map(|file| if file == "-" { "CAPTURE".to_owned() } else { quoted(file) }).collect();
         let has_files = files.iter().map(|file| file.len() + 1).sum::<usize>() > LONG;
         if has_files {
-            files = vec!["$FILES".to_owned()];
+            // Several are to be several words.
+            files = vec![if files.len() == 1 { "\"$FILES\"".to_owned() } else { "$FILES".to_owned() }];
         }
         let packed = |end: &str| origin.files.iter().any(|file| file.ends_with(end));
         let mut all = files.join(" ");
         let mut has_filter = false;
-        let packets = match &files[..] {
-            _ if origin.is_demo => {
-                all = "--demo".to_owned();
-                "corelane gen demo.pcap --probe-scans 4 && tcpdump -nr demo.pcap $".to_owned()
-            }
-            _ if let Some((option, filter)) = &origin.filter => {
-                let own = quoted(filter);
-                has_filter = own.len() > LONG;
-                all = format!("{all} {option} {}", if has_filter { "\"$FILTER\"" } else { &own });
-                // tcpdump has one filter, which `vlan` in it changes from there on: this one comes before it.
-                format!("corelane monitor {all} --write - | tcpdump -nr - $")
-            }
-            [one] if !(origin.files.len() > 1 || packed(".gz") || packed(".zst")) => format!("tcpdump -nr {one} $"),
-            _ => {
-                // With -f both give out files that are not packed as they are.
-                let unpack = if packed(".zst") { "zstd -dcf" } else { "gzip -dcf" };
-                format!("for f in {all}; do {unpack} \"$f\" | tcpdump -nr - $; done")
-            }
+        let packets = if origin.is_demo {
+            all = "--demo".to_owned();
+            "corelane gen demo.pcap --probe-scans 4 && tcpdump -nr demo.pcap $".to_owned()
+        } else if let Some((option, filter)) = &origin.filter {
+            // An expression may have lines.
+            let filter = match *option {
+                "--filter" => filter.split_whitespace().collect::<Vec<_>>().join(" "),
+                _ => filter.clone(),
+            };
+            let own = quoted(&filter);
+            has_filter = own.len() > LONG;
+            all = format!("{all} {option} {}", if has_filter { "\"$FILTER\"" } else { &own });
+            // tcpdump has one filter, which `vlan` in it changes from there on: this one comes before it.
+            format!("corelane monitor {all} --write - | tcpdump -nr - $")
+        } else if let [one] = &files[..]
+            && !(origin.files.len() > 1 || packed(".gz") || packed(".zst"))
+        {
+            format!("tcpdump -nr {one} $")
+        } else {
+            // With -f both give out files that are not packed as they are.
+            let unpack = if packed(".zst") { "zstd -dcf" } else { "gzip -dcf" };
+            format!("for f in {all}; do {unpack} \"$f\" | tcpdump -nr - $; done")
         };
         if !opens_tunnels {
             all.push_str(" --tunnels=off");
@@ -74,6 +79,12 @@ impl Commands {
     /// into.
     pub(super) fn traffic(&self, filter: &str, condition: &str) -> String {
         if self.wraps.others { self.events("flow", condition) } else { self.packets(filter) }
+    }
+
+    /// Shows the packets of attempts, or the alerts that a condition accepts where packets were in what tcpdump does
+    /// not look into: what failed is no flow.
+    pub(super) fn attempts(&self, filter: &str, condition: &str) -> String {
+        if self.wraps.others { self.events("alert", condition) } else { self.packets(filter) }
     }
 
     /// Shows the events of these types that a condition of jq's language accepts, if there is one.
@@ -145,7 +156,7 @@ mod tests {
         assert_eq!(of(&["--write=x"]).packets("tcp"), "tcpdump -nr ./--write=x 'tcp'");
         assert_eq!(of(&["=x"]).events("dns", ""), "corelane monitor ./=x --eve - --eve-types dns");
         let long = "x".repeat(LONG);
-        assert_eq!(of(&[&long]).packets("tcp"), "tcpdump -nr $FILES 'tcp'");
+        assert_eq!(of(&[&long]).packets("tcp"), "tcpdump -nr \"$FILES\" 'tcp'");
         let many = of(&[&long, "b"]);
         assert!(many.has_files && !of(&["a", "b"]).has_files);
         assert_eq!(many.packets("tcp"), "for f in $FILES; do gzip -dcf \"$f\" | tcpdump -nr - 'tcp'; done");

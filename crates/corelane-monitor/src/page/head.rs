@@ -189,7 +189,7 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
     }
     let conversations = sight.facts.conversations.len() as u64 + sight.facts.more_conversations;
     fact(page, "Conversations", &grouped(conversations), Some(&commands.events("flow", "")));
-    let attempts = commands.traffic(ATTEMPTS, ".proto == \"TCP\" and (.tcp.syn or .tcp.rst)");
+    let attempts = commands.attempts(ATTEMPTS, "");
     fact(page, "Failed attempts", &failed(sight), Some(&attempts));
     let counts = &findings.conversations;
     let missing = |count: u64, bytes_of: u64| format!("{} ({})", grouped(count), bytes(bytes_of));
@@ -239,7 +239,7 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
         _ => html!(page, "<p class=\"soft\">All times are UTC."),
     }
     page.raw(
-        "<span class=\"screen\"> An underlined number opens the command that lists what it counts\
+        "<span class=\"screen\"> An underlined number opens the command that shows what is behind it\
          <span class=\"script\">, and copies it</span>.</span></p>",
     );
 }

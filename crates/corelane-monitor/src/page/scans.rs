@@ -116,7 +116,7 @@ fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
         scans.iter().filter(|(count, _)| *count > 0).map(|(count, name)| plural(*count, name)).collect();
     html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; up to " {peak(&told.attempts)} "; ");
     let condition = format!(".src_ip == \"{}\"", scanner.source);
-    let command = sight.commands.traffic(&format!("(tcp or udp) and host {}", scanner.source), &condition);
+    let command = sight.commands.attempts(&format!("(tcp or udp) and host {}", scanner.source), &condition);
     key(page, &plural(told.failed, "failed attempt"), &command);
     html!(page, ", of them " {grouped(told.rejected)} " rejected</p>");
     attempts(page, &format!("Attempts of {} over time", scanner.source), &told.attempts);
@@ -177,7 +177,7 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
         };
         let unit = if matches!(scan, Alert::Vertical { .. }) { "port" } else { "host" };
         html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
-        key(page, &plural(scan.count(), unit), &sight.commands.traffic(&filter, &condition));
+        key(page, &plural(scan.count(), unit), &sight.commands.attempts(&filter, &condition));
         html!(page, "</td><td class=\"w\">" {peak(&told.attempts)}
             "</td><td class=\"w\">" {sight.clock.time(told.span.0)} "</td><td>");
         attempts(page, "Attempts over time", &told.attempts);
