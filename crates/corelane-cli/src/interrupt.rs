@@ -35,10 +35,10 @@ impl Interrupt {
     pub(crate) fn install_gently() -> Self {
         let interrupt = Interrupt::default();
         #[cfg(unix)]
-        for signal in [SIGHUP, SIGQUIT] {
-            let _ = flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize);
-        }
-        for signal in [SIGINT, SIGTERM] {
+        let signals = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+        #[cfg(not(unix))]
+        let signals = [SIGINT, SIGTERM];
+        for signal in signals {
             let _ = flag::register_usize(signal, Arc::clone(&interrupt.signal), signal as usize);
         }
         interrupt

@@ -117,7 +117,7 @@ pub use slot::{PARTITIONS, Slot, analyzer_of};
 pub use source::{Progress, Silence, Source};
 pub use state_report::{Failure, StateReport, Told};
 pub use steps::{STEP_NS, Steps};
-pub use summary::Style;
+pub use summary::{Style, grouped};
 pub use talkers::{Pair, Talker, Volume};
 
 /// For `corelane-bench` only, to join the stages of [`inspect`](inspect()) by queues that users are not offered. No

@@ -302,7 +302,8 @@ impl<W: Write> Page<'_, W> {
 }
 
 /// Formats 1234567 as 1,234,567.
-pub(crate) fn grouped(value: u64) -> String {
+/// A number with its digits in groups of three: `1,234,567`.
+pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {

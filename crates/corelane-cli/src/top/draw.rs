@@ -3,16 +3,16 @@
 
 use super::filter::Filter;
 use super::model::{Conversation, Ends, Host, KINDS, Model, Name, Scan, State};
-use super::text::{self, clock, end, grouped, moment, short, span};
-use corelane_monitor::Alert;
+use super::text::{self, clock, moment, short, span};
 use corelane_monitor::facts::Service;
+use corelane_monitor::{Alert, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::symbols::bar::NINE_LEVELS;
 use ratatui::text::Span;
 use std::cmp::Reverse;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// A panel of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,7 +317,6 @@ fn header(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
     let at = put(buffer, left, at, &text::clean(&model.what), PLAIN);
     if let Some((speed, _, _)) = view.replay
         && model.state != State::Over
-        && speed.is_finite()
         && (speed - 1.0).abs() > 1e-9
     {
         put(buffer, left, at + 1, &times(speed), view.dim());
@@ -584,7 +583,7 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
                 "unknown" | "no payload" => if is_tcp { "tcp" } else { "udp" }.to_owned(),
                 protocol => protocol.to_owned(),
             };
-            let mut between = format!("{} → {}", end(client), end(server));
+            let mut between = format!("{client} → {server}");
             if let Some(name) = &told.name {
                 between = format!("{between} {name}");
             }
@@ -684,7 +683,7 @@ fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style
     reached.sort_unstable();
     let service = |service: &Service| {
         let carrier = if service.port.is_tcp { "" } else { "/udp" };
-        (format!("{}{carrier}", text::service(service.host, service.port.number)), PLAIN)
+        (format!("{}{carrier}", SocketAddr::new(service.host, service.port.number)), PLAIN)
     };
     let mut rows: Vec<_> = reached.iter().map(service).collect();
     if host.reached_more {
@@ -719,7 +718,7 @@ fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) 
     let carrier = if is_tcp { "tcp" } else { "udp" };
     let name = told.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
     let bytes = short(told.bytes.iter().sum());
-    (format!("{} → {} {carrier} {} {bytes}B{name}", end(client), end(server), told.protocol), PLAIN)
+    (format!("{client} → {server} {carrier} {} {bytes}B{name}", told.protocol), PLAIN)
 }
 
 const HELP: [(&str, &str); 17] = [

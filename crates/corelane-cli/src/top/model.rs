@@ -87,7 +87,6 @@ pub(super) struct Conversation {
     /// Bytes that the client and the server sent.
     pub(super) bytes: [u64; 2],
     pub(super) recent: Recent,
-    pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) protocol: &'static str,
     pub(super) name: Option<String>,
@@ -177,10 +176,7 @@ impl Model {
     pub(super) fn scan(&mut self, event: &ScanEvent) {
         self.version += 1;
         if let ScanState::Ended { last_ns } = event.state {
-            let is_it = |scan: &&mut Scan| {
-                let (a, b) = (&scan.event, event);
-                scan.ended.is_none() && a.probe == b.probe && is_same(&a.scan, &b.scan)
-            };
+            let is_it = |scan: &&mut Scan| scan.ended.is_none() && scan.event.is_of(event);
             if let Some(scan) = self.scans.iter_mut().find(is_it) {
                 scan.ended = Some((last_ns, event.scan.count()));
             }
@@ -252,7 +248,7 @@ impl Model {
             let entry = self.conversations.entry(ends).or_default();
             entry.bytes.iter_mut().zip(told.bytes).for_each(|(sum, bytes)| *sum += bytes);
             entry.recent.add(now, told.bytes.iter().sum());
-            (entry.first_ns, entry.last_ns) = told.times;
+            (_, entry.last_ns) = told.times;
             entry.protocol = SERIES[told.series];
             if let Some(name) = &told.name {
                 entry.name = Some(text::clean(name));
@@ -383,16 +379,6 @@ fn halve<K: Hash + Eq + Clone, V, W: Ord>(table: &mut HashMap<K, V>, weight: imp
         table.remove(&key);
     }
     true
-}
-
-fn is_same(a: &Alert, b: &Alert) -> bool {
-    a.time_ns() == b.time_ns()
-        && a.source() == b.source()
-        && match (a, b) {
-            (Alert::Vertical { destination: a, .. }, Alert::Vertical { destination: b, .. }) => a == b,
-            (Alert::Horizontal { port: a, .. }, Alert::Horizontal { port: b, .. }) => a == b,
-            _ => false,
-        }
 }
 
 #[cfg(test)]

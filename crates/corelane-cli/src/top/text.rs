@@ -2,7 +2,6 @@
 
 use corelane_monitor::Timestamp;
 use corelane_monitor::facts::Port;
-use std::net::{IpAddr, SocketAddr};
 
 /// A number in at most five columns: `999`, `1.2k`, `34M`.
 pub(super) fn short(value: u64) -> String {
@@ -18,19 +17,6 @@ pub(super) fn short(value: u64) -> String {
         value /= 1000.0;
     }
     format!("{value:.0}P")
-}
-
-/// A number with its digits in groups of three.
-pub(super) fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// A time of day in UTC, to the second.
@@ -54,19 +40,9 @@ pub(super) fn span(seconds: u64) -> String {
     }
 }
 
-/// An address and a port as people write them.
-pub(super) fn end(end: SocketAddr) -> String {
-    end.to_string()
-}
-
 /// A port and, if it is not one of TCP, its carrier.
 pub(super) fn port(port: Port) -> String {
     if port.is_tcp { port.number.to_string() } else { format!("{}/udp", port.number) }
-}
-
-/// A host's port.
-pub(super) fn service(host: IpAddr, number: u16) -> String {
-    end(SocketAddr::new(host, number))
 }
 
 /// A text from packets, harmless on a terminal: nothing in it moves the cursor, turns the direction of writing, or
@@ -95,6 +71,7 @@ pub(super) fn clean(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use corelane_monitor::grouped;
 
     #[test]
     fn short_numbers_have_at_most_five_columns() {

@@ -341,7 +341,7 @@ impl ScanEvent {
     }
 
     /// Whether both are about one scan.
-    pub(crate) fn is_of(&self, other: &ScanEvent) -> bool {
+    pub fn is_of(&self, other: &ScanEvent) -> bool {
         let name = |event: &ScanEvent| (event.scan.order(), event.probe);
         name(self) == name(other)
     }
