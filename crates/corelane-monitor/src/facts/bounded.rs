@@ -1,6 +1,7 @@
 //! Tables and lists with a bound. What they give up is counted or marked.
 
 use crate::hash::HashKeys;
+use corelane::prefetch_read;
 use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,13 +17,23 @@ pub(crate) trait Weight {
 #[derive(Debug)]
 pub(crate) struct Bounded<K, V> {
     most: usize,
-    entries: HashMap<K, V, HashKeys>,
+    /// The place of each key's value: apart from the values, which may then be fetched before they are needed.
+    places: HashMap<K, u32, HashKeys>,
+    values: Vec<V>,
     is_cut: bool,
 }
 
 impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
     pub(crate) fn new(most: usize, keys: HashKeys) -> Self {
-        Bounded { most, entries: HashMap::with_hasher(keys), is_cut: false }
+        Bounded { most, places: HashMap::with_hasher(keys), values: Vec::new(), is_cut: false }
+    }
+
+    /// Starts to fetch what an update of this key needs.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: &K) {
+        if let Some(value) = self.places.get(key).and_then(|&place| self.values.get(place as usize)) {
+            prefetch_read(value);
+        }
     }
 
     /// Changes the entry of a key.
@@ -35,44 +46,63 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
     ) where
         K: Borrow<Q>,
     {
-        if let Some(value) = self.entries.get_mut(key) {
-            return change(value);
+        if let Some(&place) = self.places.get(key) {
+            return change(&mut self.values[place as usize]);
         }
-        if self.entries.len() >= self.most {
+        if self.values.len() >= self.most {
             self.halve();
         }
-        change(self.entries.entry(own(key)).or_default());
+        change(self.entry(own(key)));
+    }
+
+    /// The value of a key, however many there are.
+    fn entry(&mut self, key: K) -> &mut V {
+        let place = *self.places.entry(key).or_insert(self.values.len() as u32) as usize;
+        if place == self.values.len() {
+            self.values.push(V::default());
+        }
+        &mut self.values[place]
     }
 
     #[cold]
     fn halve(&mut self) {
-        let mut order: Vec<_> = self.entries.iter().map(|(key, value)| (Reverse(value.weight()), key)).collect();
+        let weight = |place: u32| Reverse(self.values[place as usize].weight());
+        let mut order: Vec<_> = self.places.iter().map(|(key, &place)| (weight(place), key)).collect();
         let keep = self.most / 2;
         // No two are equal, so the hash does not matter.
         let (_, (least, key), _) = order.select_nth_unstable(keep);
         let least = (*least, (*key).clone());
-        self.entries.retain(|key, value| (Reverse(value.weight()), key) < (least.0, &least.1));
+        let mut all = std::mem::take(&mut self.values);
+        self.places.retain(|key, place| {
+            let value = &mut all[*place as usize];
+            let stays = (Reverse(value.weight()), key as &K) < (least.0, &least.1);
+            if stays {
+                *place = self.values.len() as u32;
+                self.values.push(std::mem::take(value));
+            }
+            stays
+        });
         self.is_cut = true;
     }
 
     /// Takes all out. What is left is empty, and has no memory.
     pub(crate) fn take(&mut self) -> Self {
-        let empty = Bounded::new(self.most, *self.entries.hasher());
+        let empty = Bounded::new(self.most, *self.places.hasher());
         std::mem::replace(self, empty)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.values.is_empty()
     }
 
     /// Adds those of another one.
     pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut V, V)) {
         self.is_cut |= other.is_cut;
-        for (key, value) in other.entries {
-            add(self.entries.entry(key).or_default(), value);
+        for (key, value) in other.into_entries() {
+            add(self.entry(key), value);
         }
         // Only now, as they came in no order.
-        if self.entries.len() > self.most {
+        if self.values.len() > self.most {
             self.halve();
         }
     }
@@ -84,7 +114,8 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
 
     /// The entries, in no order.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (K, V)> {
-        self.entries.into_iter()
+        let mut values = self.values;
+        self.places.into_iter().map(move |(key, place)| (key, std::mem::take(&mut values[place as usize])))
     }
 }
 

@@ -19,8 +19,8 @@ const NAME_ENTRIES: usize = 448;
 /// In steps, of a second or so, there are fewer: so there is memory for what hosts reach, and what was counted.
 const NAME_ENTRIES_IN_STEPS: usize = 224;
 const OTHER_ENTRIES: usize = 224;
-/// The most hosts of conversations that wait to be added up.
-const WAITING: usize = 64;
+/// The most conversations that wait to be added up.
+const WAITING: usize = 32;
 /// The most bytes of a name.
 pub(super) const NAME: usize = 128;
 /// The most bytes of a name that a host keeps.
@@ -242,13 +242,35 @@ impl Weight for Unknown {
 pub(crate) struct Part {
     /// By address, IPv4 mapped into IPv6.
     hosts: Bounded<u128, Host>,
-    /// What is to be added to hosts: where many are added in a row the table's memory comes while others are at work.
-    waiting: Vec<(u128, Host)>,
+    /// What is to be added to hosts and ports: where many are added in a row, the memory of all is fetched at once.
+    waiting: Vec<Waiting>,
     names: [Bounded<HostName, Name>; 3],
     fingerprints: Bounded<HostName, Fingerprint>,
     unknown: Bounded<Port, Unknown>,
     /// What was counted of conversations that go on: stays when the rest is taken.
     pub(super) quiet: Quiet,
+    in_steps: bool,
+}
+
+/// What a conversation means for its hosts.
+#[derive(Debug)]
+struct Waiting {
+    /// Client and server.
+    hosts: [u128; 2],
+    /// Bytes that each has sent.
+    sent: [u64; 2],
+    span: Span,
+    protocols: u32,
+    /// The server's.
+    port: Port,
+    /// Whether it was never counted before.
+    is_first: bool,
+    /// Whether the server has answered …
+    is_served: bool,
+    /// … and that was never counted before.
+    is_first_served: bool,
+    /// The name by which the server was asked.
+    name: Option<HostName>,
 }
 
 impl Part {
@@ -256,11 +278,12 @@ impl Part {
         let names = if in_steps { NAME_ENTRIES_IN_STEPS } else { NAME_ENTRIES };
         Part {
             hosts: Bounded::new(HOST_ENTRIES, keys),
-            waiting: Vec::with_capacity(WAITING + 1),
+            waiting: Vec::with_capacity(WAITING),
             names: std::array::from_fn(|_| Bounded::new(names, keys)),
             fingerprints: Bounded::new(OTHER_ENTRIES, keys),
             unknown: Bounded::new(OTHER_ENTRIES, keys),
             quiet: Quiet::new(keys),
+            in_steps,
         }
     }
 
@@ -284,37 +307,24 @@ impl Part {
         client: Side,
         series: Option<usize>,
         name: Option<&str>,
-        in_steps: bool,
     ) {
         let server = client.other();
         let ends = [client, server].map(|side| conversation.end(side));
         let flags = conversation.tcp_flags(server);
         let is_refused = conversation.is_tcp() && flags & (SYN | RST | PSH | FIN) == RST;
-        let serves = conversation.packets(server) > 0 && !is_refused;
-        let port = Port { is_tcp: conversation.is_tcp(), number: ends[1].port() };
-        let [sent, received] = [client, server].map(|side| news.bytes[side.index()]);
-        let mut asks = Host {
-            sent,
-            received,
-            conversations: u32::from(news.is_first),
+        let is_served = conversation.packets(server) > 0 && !is_refused;
+        self.waiting.push(Waiting {
+            hosts: ends.map(|end| bits(end.ip())),
+            sent: [client, server].map(|side| news.bytes[side.index()]),
             span: Span(conversation.first_ns(), conversation.last_ns()),
             protocols: series.map_or(0, |series| 1 << series),
-            ..Host::default()
-        };
-        let mut answers = Host { sent: received, received: sent, ..asks.clone() };
-        if serves {
-            answers.served = u32::from(!counted.is_served);
-            counted.is_served = true;
-            answers.ports.add(port);
-            if in_steps {
-                let service = Service { host: ends[1].ip(), port };
-                asks.reached.get_or_insert_default().add(&service, |&service| service);
-            }
-        }
-        if let Some(name) = name {
-            answers.names.get_or_insert_default().add(name, |name| cut(name, HOST_NAME));
-        }
-        self.waiting.extend([(bits(ends[0].ip()), asks), (bits(ends[1].ip()), answers)]);
+            port: Port { is_tcp: conversation.is_tcp(), number: ends[1].port() },
+            is_first: news.is_first,
+            is_served,
+            is_first_served: is_served && !counted.is_served,
+            name: name.map(|name| cut(name, HOST_NAME)),
+        });
+        counted.is_served |= is_served;
         if self.waiting.len() >= WAITING {
             self.settle();
         }
@@ -322,8 +332,35 @@ impl Part {
 
     /// Adds up what waits.
     fn settle(&mut self) {
-        for (bits, host) in self.waiting.drain(..) {
-            self.hosts.update(&bits, |&bits| bits, |sum| sum.merge(host));
+        let Part { hosts, waiting, in_steps, .. } = self;
+        waiting.iter().flat_map(|waiting| &waiting.hosts).for_each(|host| hosts.prefetch(host));
+        for waiting in waiting.drain(..) {
+            let Waiting { hosts: [client, server], port, is_served, .. } = waiting;
+            hosts.update(
+                &client,
+                |&bits| bits,
+                |host| {
+                    host.add(&waiting, 0);
+                    if is_served && *in_steps {
+                        let service = Service { host: address(server), port };
+                        host.reached.get_or_insert_default().add(&service, |&service| service);
+                    }
+                },
+            );
+            hosts.update(
+                &server,
+                |&bits| bits,
+                |host| {
+                    host.add(&waiting, 1);
+                    host.served = host.served.saturating_add(u32::from(waiting.is_first_served));
+                    if is_served {
+                        host.ports.add(port);
+                    }
+                    if let Some(name) = &waiting.name {
+                        host.names.get_or_insert_default().add(&**name, |name| name.into());
+                    }
+                },
+            );
         }
     }
 
@@ -404,6 +441,10 @@ fn bits(address: IpAddr) -> u128 {
     }
 }
 
+fn address(bits: u128) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical()
+}
+
 /// What was gathered in the tables of a [`Part`].
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -452,7 +493,6 @@ pub(super) fn join(parts: impl Iterator<Item = Tables>, most_hosts: usize, facts
     facts.cut = TABLES.into_iter().zip(is_cut).filter(|&(_, is_cut)| is_cut).map(|(name, _)| name).collect();
     // There are many, of which few are listed.
     let (hosts, more_hosts) = heaviest(hosts, (most_hosts, 0));
-    let address = |bits| IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical();
     facts.hosts = hosts.into_iter().map(|(bits, host)| (address(bits), host)).collect();
     facts.more_hosts = more_hosts;
     for (kind, names) in names.into_iter().enumerate() {
@@ -482,6 +522,15 @@ fn heaviest<K: Ord, V: Weight>(
 }
 
 impl Host {
+    /// Adds what a conversation means for both its hosts; this is the client if `side` is 0.
+    fn add(&mut self, waiting: &Waiting, side: usize) {
+        self.sent += waiting.sent[side];
+        self.received += waiting.sent[1 - side];
+        self.conversations = self.conversations.saturating_add(u32::from(waiting.is_first));
+        self.span.add(waiting.span);
+        self.protocols |= waiting.protocols;
+    }
+
     fn merge(&mut self, other: Host) {
         self.sent += other.sent;
         self.received += other.received;

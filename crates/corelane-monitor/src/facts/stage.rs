@@ -284,17 +284,20 @@ pub(crate) struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    /// A conversation has its first payload.
-    pub(crate) fn begin(&mut self, conversation: &Conversation) -> Box<Kept> {
-        Box::new(Kept { counted: self.part.quiet.remove(conversation), ..Kept::default() })
+    /// A conversation has its first payload. In steps something is kept of each; else only once there is something, as
+    /// of most there is nothing.
+    pub(crate) fn begin(&mut self, conversation: &Conversation) -> Option<Box<Kept>> {
+        let in_steps = self.stage.lists.in_steps;
+        in_steps.then(|| Box::new(Kept { counted: self.part.quiet.remove(conversation), ..Kept::default() }))
     }
 
     /// Takes an event of a conversation.
-    pub(crate) fn event(&mut self, conversation: &Conversation, event: &Event, kept: &mut Kept) {
+    pub(crate) fn event(&mut self, conversation: &Conversation, event: &Event, kept: &mut Option<Box<Kept>>) {
         let ends = |client: Side| [client, client.other()].map(|side| conversation.end(side).ip());
         let mut asked = |kind, name: &str, client, time_ns| {
             let name = &*lower(name);
             self.part.name(kind, name, ends(client), time_ns);
+            let kept = kept.get_or_insert_default();
             if kept.name.is_none() {
                 kept.name = Some(name.into());
             }
@@ -303,7 +306,9 @@ impl Gather<'_> {
             Event::Identified(found) => {
                 let evidence = Evidence { protocol: found.protocol, text: found.evidence, count: 0 };
                 self.stage.evidence.entry((found.protocol, found.evidence)).or_insert(evidence).count += 1;
-                kept.first = Box::default();
+                if let Some(kept) = kept {
+                    kept.first = Box::default();
+                }
             }
             Event::Http(exchange) => {
                 if let Some(request) = &exchange.request
@@ -338,19 +343,19 @@ impl Gather<'_> {
     }
 
     /// Counts what a conversation has had since it was counted last, if anything: the rest, if it is over. `kept` is
-    /// what is kept of one with payload.
+    /// what is kept of it, if anything is.
     pub(crate) fn count(
         &mut self,
         conversation: &Conversation,
         protocol: Option<Protocol>,
         client: Side,
-        kept: Option<&mut Kept>,
+        (payload, kept): (bool, Option<&mut Kept>),
         is_over: bool,
     ) {
         let mut none = Kept::default();
-        let payload = kept.is_some();
         let kept = match kept {
             Some(kept) => kept,
+            None if payload => &mut none,
             None => {
                 if is_over {
                     none.counted = self.part.quiet.remove(conversation);
@@ -372,8 +377,7 @@ impl Gather<'_> {
         }
         // The server of a DNS query is not the host of that name.
         let own = name.as_deref().filter(|_| protocol != Some(Protocol::Dns));
-        let in_steps = self.stage.lists.in_steps;
-        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), own, in_steps);
+        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), own);
         if protocol.is_none() && payload {
             self.part.unknown(conversation, &news, counted, first);
         }

@@ -36,10 +36,11 @@ pub(super) struct Records<'a> {
 
 impl Observer<Talk> for Records<'_> {
     fn begin(&mut self, conversation: &Conversation) -> Option<Talk> {
-        let kept = self.facts.as_mut().map(|facts| facts.begin(conversation));
-        let detail = if self.wanted.has(Events::MESSAGES) || kept.is_some() { Detail::Full } else { Detail::Counts };
+        let gathers = self.facts.is_some();
+        let kept = self.facts.as_mut().and_then(|facts| facts.begin(conversation));
+        let detail = if self.wanted.has(Events::MESSAGES) || gathers { Detail::Full } else { Detail::Counts };
         let name = self.name(conversation);
-        Some(Talk::new(conversation, name, detail, kept))
+        Some(Talk::new(conversation, name, detail, (gathers, kept)))
     }
 
     fn progress(
@@ -70,7 +71,7 @@ impl Observer<Talk> for Records<'_> {
         };
         self.findings.over(conversation, protocol, payload);
         if let Some(facts) = &mut self.facts {
-            facts.count(conversation, protocol, client, kept.as_deref_mut(), true);
+            facts.count(conversation, protocol, client, (payload, kept.as_deref_mut()), true);
         }
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, before, payload, transactions, ending };
@@ -101,8 +102,8 @@ impl Records<'_> {
     }
 
     fn event(&mut self, subject: Subject<'_>, talk: &mut Talk, event: Event, number: Option<u64>) {
-        if let (Some(facts), Some(kept)) = (&mut self.facts, &mut talk.kept) {
-            facts.event(subject.conversation, &event, kept);
+        if let Some(facts) = &mut self.facts {
+            facts.event(subject.conversation, &event, &mut talk.kept);
         }
         let seen = &mut self.findings.seen;
         match event {

@@ -360,7 +360,7 @@ impl<'a> Stage<'a> {
             partition.active_since(since_ns, |conversation, talk| {
                 let (protocol, client) =
                     talk.as_ref().map_or((None, Side::Originator), |talk| (talk.protocol(), talk.client()));
-                let kept = talk.and_then(|talk| talk.kept.as_deref_mut());
+                let kept = (talk.is_some(), talk.and_then(|talk| talk.kept.as_deref_mut()));
                 gather.count(conversation, protocol, client, kept, false);
             });
         }

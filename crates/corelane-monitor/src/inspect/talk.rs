@@ -19,7 +19,9 @@ pub(super) struct Talk {
     pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
     /// Requests, hellos, queries and SSH handshakes so far.
     pub(super) transactions: u64,
-    /// What is kept for facts, if they are gathered.
+    /// Whether facts are gathered …
+    gathers: bool,
+    /// … and what is kept for them, if anything is.
     pub(super) kept: Option<Box<Kept>>,
 }
 
@@ -63,11 +65,11 @@ impl Talk {
         conversation: &Conversation,
         name: Option<Name>,
         detail: Detail,
-        kept: Option<Box<Kept>>,
+        (gathers, kept): (bool, Option<Box<Kept>>),
     ) -> Self {
         let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
         let session = Session::with(carrier, detail);
-        Talk { session, name, identified: None, before: None, hello: None, transactions: 0, kept }
+        Talk { session, name, identified: None, before: None, hello: None, transactions: 0, gathers, kept }
     }
 
     /// The protocol that is known.
@@ -87,11 +89,8 @@ impl Application for Talk {
     #[inline]
     fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], found: &mut Vec<Event>) {
         self.session.data(side, time_ns, bytes, found);
-        if let Some(kept) = &mut self.kept
-            && self.session.protocol().is_none()
-            && !bytes.is_empty()
-        {
-            kept.keep(bytes);
+        if self.gathers && self.session.protocol().is_none() && !bytes.is_empty() {
+            self.kept.get_or_insert_default().keep(bytes);
         }
     }
 
