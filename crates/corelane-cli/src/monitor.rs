@@ -340,7 +340,8 @@ fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
     let Endless { forget, suppress, stats_interval, .. } = &arguments.endless;
     // The metrics of an interface, and the report by a signal, are of the last second.
     let snapshot_s = if arguments.capture.interface.is_some() { 1 } else { stats_interval.as_secs() };
-    let continuous = Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s };
+    let continuous =
+        Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s, reports: false };
     arguments.is_endless().then_some(continuous)
 }
 

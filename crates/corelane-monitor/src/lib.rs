@@ -60,6 +60,7 @@
 //! | `facts/`, `page/` | facts for people; the page that shows them |
 //! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
 //! | `inspect/collect.rs` | one order of events and scans, and the report, for all runs that inspect or go on |
+//! | `sensors/` | batches of state reports for other machines; their aggregator |
 //! | `report.rs`, `summary.rs`, `talkers.rs` | the report, its forms, top talkers |
 //! | `settings.rs`, `network.rs`, `memory.rs` | the choices of the user; a limit for all memory |
 //! | `table.rs`, `groups.rs`, `key.rs`, `hash.rs`, `pages.rs`, `room.rs` | tables: keys, memory, room |
@@ -85,6 +86,7 @@ mod probe;
 mod report;
 mod room;
 mod run;
+pub mod sensors;
 mod settings;
 mod share;
 mod single;

@@ -1,6 +1,7 @@
 //! The messages from a SubAnalyzer to the MainAnalyzer while packets flow.
 
 use crate::probe::Probe;
+use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The way in which an attempt failed.
@@ -54,7 +55,7 @@ pub enum Told {
 ///
 /// It has 44 bytes: source and destination in four words each, time in two, and port, failure, family and probe in one.
 /// For traffic, bytes take the place of the time and connections that of the port.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateReport([u32; 11]);
 
 const REJECTED: u32 = 1 << 16;
@@ -102,6 +103,17 @@ impl StateReport {
         let family = if is_v6 { V6 } else { 0 };
         let tried = Tried { source, destination: 0, port: connections, probe: None };
         StateReport::new(tried, bytes, family | SENT)
+    }
+
+    /// The same with this time.
+    pub(crate) fn at(self, time_ns: u64) -> Self {
+        let StateReport([a, b, c, d, e, f, g, h, _, _, last]) = self;
+        StateReport([a, b, c, d, e, f, g, h, time_ns as u32, (time_ns >> 32) as u32, last])
+    }
+
+    /// The same with this time, if its own is later.
+    pub(crate) fn not_after(self, time_ns: u64) -> Self {
+        self.at(self.time_ns().min(time_ns))
     }
 
     /// The content.

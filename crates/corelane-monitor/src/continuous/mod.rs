@@ -22,8 +22,8 @@ mod scans;
 use crate::steps::step_of;
 
 pub(crate) use detector::Detector;
-pub(crate) use scans::Scans;
 pub use scans::{ScanEvent, ScanState};
+pub(crate) use scans::{Scans, ScansState};
 
 /// The settings of a run without an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Continuous {
     pub suppress_s: u64,
     /// The seconds between two [snapshots](crate::Found::Snapshot).
     pub snapshot_s: u64,
+    /// Whether the failures themselves are given out, as [`Found::Step`](crate::Found::Step).
+    pub reports: bool,
 }
 
 impl Continuous {
@@ -46,6 +48,6 @@ impl Continuous {
 impl Default for Continuous {
     /// Failures count for 15 minutes, scans are alerted once an hour, and there is a snapshot every 10 seconds.
     fn default() -> Self {
-        Continuous { forget_s: 15 * 60, suppress_s: 60 * 60, snapshot_s: 10 }
+        Continuous { forget_s: 15 * 60, suppress_s: 60 * 60, snapshot_s: 10, reports: false }
     }
 }

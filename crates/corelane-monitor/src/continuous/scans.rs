@@ -17,6 +17,7 @@ use crate::report::Alert;
 use crate::settings::Settings;
 use crate::state_report::{StateReport, Told};
 use crate::steps::step_of;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -50,7 +51,7 @@ const FAILURES_TO_ONE: usize = groups::ONE_OF as usize - 1;
 /// Source, kind and target.
 type Key = (IpAddr, Option<Probe>, Target);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 enum Target {
     Host(IpAddr),
     Port(u16),
@@ -59,7 +60,7 @@ enum Target {
 /// The member of a group: what its target leaves open.
 type Member = Target;
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Group {
     /// Failures and their members, in order of time.
     failures: VecDeque<(u64, Member)>,
@@ -71,7 +72,7 @@ struct Group {
 }
 
 /// A scan that was alerted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Quiet {
     found_ns: u64,
     last_ns: u64,
@@ -88,9 +89,20 @@ pub(crate) struct Scans {
     due: BTreeMap<u64, Vec<Key>>,
     /// The reports of each step that is not over.
     pending: BTreeMap<u64, Vec<StateReport>>,
+    /// Those that have counted, where they are given out.
+    counted: Option<Vec<StateReport>>,
     most_groups: usize,
     evicted: u64,
     /// Scans found, by SYNs and by other probes.
+    found: [u64; 2],
+}
+
+/// All that there is to go on from.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ScansState {
+    groups: Vec<(Key, Group)>,
+    pending: Vec<StateReport>,
+    evicted: u64,
     found: [u64; 2],
 }
 
@@ -103,10 +115,29 @@ impl Scans {
             groups: HashMap::with_hasher(HashKeys::random()),
             due: BTreeMap::new(),
             pending: BTreeMap::new(),
+            counted: continuous.reports.then(Vec::new),
             most_groups: crate::room::groups(settings),
             evicted: 0,
             found: [0; 2],
         }
+    }
+
+    /// The state, in an order that is always the same.
+    pub(crate) fn state(&self) -> ScansState {
+        let mut groups: Vec<_> = self.groups.iter().map(|(key, group)| (*key, group.clone())).collect();
+        groups.sort_unstable_by_key(|(key, _)| *key);
+        let pending = self.pending.values().flatten().copied().collect();
+        ScansState { groups, pending, evicted: self.evicted, found: self.found }
+    }
+
+    /// Goes on from a state.
+    pub(crate) fn restore(&mut self, state: ScansState) {
+        (self.evicted, self.found) = (state.evicted, state.found);
+        (self.due, self.pending) = (BTreeMap::new(), BTreeMap::new());
+        state.groups.iter().for_each(|(key, group)| self.due.entry(group.due).or_default().push(*key));
+        self.groups.clear();
+        self.groups.extend(state.groups);
+        state.pending.into_iter().for_each(|report| self.report(report));
     }
 
     /// Takes a report, in any order. It counts when its step is over.
@@ -133,10 +164,18 @@ impl Scans {
         tell(events, news);
     }
 
-    /// The run is over: all that is left counts, and every scan that is not over ends.
-    pub(crate) fn finish(&mut self, news: impl FnMut(ScanEvent)) {
+    /// The run is over at this time: all that is left counts, by then or at its time, and every scan that is not over
+    /// ends.
+    pub(crate) fn finish(&mut self, time_ns: u64, news: impl FnMut(ScanEvent)) {
         let mut events = Vec::new();
+        let pending = std::mem::take(&mut self.pending);
+        if let Some(counted) = &mut self.counted {
+            counted.extend(pending.values().flatten());
+        }
+        pending.into_values().flatten().for_each(|report| self.report(report.not_after(time_ns)));
+        let counted = self.counted.take();
         self.count_until(u64::MAX, &mut events);
+        self.counted = counted;
         self.due.clear();
         events.extend(self.groups.drain().filter_map(|(key, group)| group.ended(key)));
         tell(events, news);
@@ -149,6 +188,9 @@ impl Scans {
         {
             let mut reports = pending.remove();
             reports.sort_unstable_by_key(order);
+            if let Some(counted) = &mut self.counted {
+                counted.extend_from_slice(&reports);
+            }
             for report in reports {
                 self.count(&report, events);
                 // Not at the end of the step: one second of a flood may exceed the limit many times.
@@ -262,9 +304,20 @@ impl Scans {
         });
     }
 
+    /// Takes the reports that have counted, and, at the end of the run, those that would have later, where they are given
+    /// out.
+    pub(crate) fn take_counted(&mut self) -> Option<Vec<StateReport>> {
+        self.counted.as_mut().map(std::mem::take)
+    }
+
     /// The number of groups.
     pub(crate) fn len(&self) -> usize {
         self.groups.len()
+    }
+
+    /// The number of reports whose step is not over.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.pending.values().map(|reports| reports.len() as u64).sum()
     }
 
     /// How many groups were given up for want of memory.
@@ -471,7 +524,7 @@ mod tests {
                 assert!(scans.due.values().map(Vec::len).sum::<usize>() <= 200);
             }
             let evicted = scans.evicted();
-            scans.finish(|event| told.push(event));
+            scans.finish(u64::MAX, |event| told.push(event));
             (told, evicted)
         };
         let (told, evicted) = run();

@@ -10,6 +10,7 @@ use crate::facts::{self, Facts, StageFacts};
 use crate::main_analyzer::MainAnalyzer;
 use crate::report::{LATEST, ProbeScan, Report};
 use crate::settings::Settings;
+use crate::state_report::StateReport;
 use crate::steps::{begin_of, step_of};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +22,17 @@ pub enum Found<'a> {
     Lines(&'a [u8]),
     /// A scan was found, or has ended. Only where [time passes in steps](crate::watch()).
     Scan(&'a ScanEvent),
+    /// The state reports of failures and answers, in any order, where they are [asked for](Continuous::reports).
+    Step {
+        /// All steps before this time are over, and these are the reports in them that were not given out before. If
+        /// the run is over this is its end.
+        begun_ns: u64,
+        /// The reports.
+        reports: &'a [StateReport],
+        /// Whether the run is over. Then what was still open is among the reports, with the times at which it would
+        /// have failed.
+        is_last: bool,
+    },
     /// All numbers so far, at the end of a step, with the [facts](Findings::facts) of the time since the last snapshot,
     /// each of which is given out once. Those of a ring that lags come with a later snapshot. Only there too.
     Snapshot(&'a Report, &'a Findings),
@@ -70,6 +82,8 @@ pub(super) struct Collector<'a> {
     scans: Option<Scans>,
     /// The latest scans.
     latest: VecDeque<ScanEvent>,
+    /// All steps before this time are over for scans.
+    begun_ns: u64,
 }
 
 impl<'a> Collector<'a> {
@@ -94,6 +108,7 @@ impl<'a> Collector<'a> {
             main: MainAnalyzer::new(settings),
             scans: continuous.map(|continuous| Scans::new(settings, continuous)),
             latest: VecDeque::new(),
+            begun_ns: 0,
         }
     }
 
@@ -172,6 +187,17 @@ impl<'a> Collector<'a> {
             let Some(scans) = &mut self.scans else { break };
             scans.end(step, |event| tell(event, &mut self.latest, out));
         }
+        if begun_ns > self.begun_ns {
+            self.begun_ns = begun_ns;
+            self.give_out_reports(begun_ns, false, out);
+        }
+    }
+
+    /// Gives out the reports that have counted, where they are asked for.
+    fn give_out_reports(&mut self, begun_ns: u64, is_last: bool, out: &mut impl FnMut(Found<'_>)) {
+        if let Some(reports) = self.scans.as_mut().and_then(Scans::take_counted) {
+            out(Found::Step { begun_ns, reports: &reports, is_last });
+        }
     }
 
     /// Gives out the numbers of all rings, when the first of them has new ones. Those of a ring that lags are its last
@@ -210,9 +236,11 @@ impl<'a> Collector<'a> {
         mut numbers: Vec<Numbers>,
         mut out: impl FnMut(Found<'_>),
     ) -> (Report, Findings) {
+        let end_ns = dispatchers.iter().map(Dispatcher::max_time).max().unwrap_or(0);
         if let Some(scans) = &mut self.scans {
-            scans.finish(|event| tell(event, &mut self.latest, &mut out));
+            scans.finish(end_ns, |event| tell(event, &mut self.latest, &mut out));
         }
+        self.give_out_reports(end_ns, true, &mut out);
         let main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
         let mut gathered: Vec<_> = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
         gathered.extend(take_facts(&mut numbers));

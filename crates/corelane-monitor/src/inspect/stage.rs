@@ -75,7 +75,7 @@ impl Scanner {
         match self {
             Scanner::Whole(analyzer) => analyzer.finish(max_time),
             Scanner::Stepped(detector) => {
-                detector.finish(max_time);
+                detector.finish();
                 detector.result()
             }
         }

@@ -1,8 +1,9 @@
 //! Facts of the time between two snapshots: each has what happened then, and all together are those of the whole.
 
 use crate::captures_folder::captures;
+use crate::choices::Choices;
 use crate::packets::{ACK, FIN, Packet, SECOND, START, SYN, tcp, udp};
-use crate::support::{Act, Case, Choices, News, Paced, Watched, plan};
+use crate::support::{Act, Case, News, Paced, Watched, plan};
 use corelane_monitor::eve::Events;
 use corelane_monitor::facts::{Facts, Host, Talked};
 use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, Settings, inspect};

@@ -2,6 +2,7 @@
 
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
+mod choices;
 mod facts;
 mod memory;
 #[allow(dead_code, reason = "shared with the tests of whole captures, which need more of it")]

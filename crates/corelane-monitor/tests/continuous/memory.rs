@@ -2,8 +2,9 @@
 //!
 //! A process's memory is measured, so each measurement is a process of its own: this program, told to run one test.
 
+use crate::choices::Choices;
 use crate::packets::SECOND;
-use crate::support::{Case, Choices, plan};
+use crate::support::{Case, plan};
 use corelane_monitor::{
     Found, Inspection, Plan, Probe, Progress, QueueKind, Report, ScanState, Source, limit_memory, watch,
 };

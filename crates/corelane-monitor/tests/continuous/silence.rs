@@ -1,8 +1,9 @@
 //! That time passes on a silent wire changes nothing: the next packet would have brought about the same.
 
+use crate::choices::Choices;
 use crate::packets::{Capture, Packet, SECOND, START, SYN, tcp, udp};
 use crate::reference;
-use crate::support::{Act, Case, Choices, Paced, Watched, plan, records};
+use crate::support::{Act, Case, Paced, Watched, plan, records};
 use corelane_monitor::{Continuous, Found, Progress, QueueKind, ScanState, Silence, Source, watch};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::synth::Conversations;

@@ -91,6 +91,7 @@ impl Case {
                 let snapshot = (comparable(report), findings.clone());
                 news.push((text.len(), News::Snapshot(Box::new(snapshot))));
             }
+            Found::Step { .. } => {}
         };
         let Case { settings, continuous, inspection } = self;
         let ran = watch([source], settings, continuous, inspection, plan, &Progress::new(), |_, _| {}, out);
@@ -160,24 +161,6 @@ impl Source for Paced {
             Some(Act::Record(..)) => panic!("records are read first"),
             None => Silence::End { time_ns: self.end_ns },
         }
-    }
-}
-
-/// Any sequence of choices, from a seed.
-pub(crate) struct Choices(pub(crate) u64);
-
-impl Choices {
-    pub(crate) fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
     }
 }
 

@@ -1,39 +1,19 @@
 //! Several rings, each with a Dispatcher of its own, find what one finds.
 
+use crate::captures_folder::captures;
+use crate::records::{Owned, Records, records_of, split, synthetic};
 use corelane_monitor::{
-    Continuous, Findings, Found, Inspection, Plan, Progress, Report, STEP_NS, Settings, Silence, Source, Steps, watch,
+    Continuous, Findings, Found, Inspection, Plan, Progress, Report, STEP_NS, Settings, Silence, Source, watch,
     watch_rings,
 };
 use corelane_net::capture::{LinkType, Options, Reader, Record};
-use corelane_net::decode::locate;
-use corelane_net::synth::{self, Config, Conversations, Generator};
+use corelane_net::synth::{Config, Conversations};
 use serde_json::Value;
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-
-#[path = "../../corelane-net/tests/support/captures_folder.rs"]
-mod captures_folder;
-
-type Owned = (u64, u32, LinkType, Vec<u8>);
-
-/// Records in memory, some at a time.
-struct Records(Vec<Owned>, usize);
-
-impl Source for Records {
-    type Error = Infallible;
-
-    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
-        let some = &self.0[self.1..][..max.min(100).min(self.0.len() - self.1)];
-        for (time_ns, wire_len, link, data) in some {
-            sink(Record { time_ns: *time_ns, wire_len: *wire_len, link: *link, data });
-        }
-        self.1 += some.len();
-        Ok(some.len())
-    }
-}
 
 /// The events without what may differ, in an order of their own, the scans among them, and the report.
 struct Ran {
@@ -46,7 +26,7 @@ fn ran(run: impl FnOnce(&mut (dyn FnMut(Found<'_>) + Send)) -> Report) -> Ran {
     let mut out = |found: Found<'_>| match found {
         Found::Lines(lines) => text.extend_from_slice(lines),
         Found::Scan(scan) => events.push(format!("{scan:?}")),
-        Found::Snapshot(..) => {}
+        Found::Step { .. } | Found::Snapshot(..) => {}
     };
     let report = run(&mut out);
     for line in text.split_inclusive(|&byte| byte == b'\n') {
@@ -59,19 +39,6 @@ fn ran(run: impl FnOnce(&mut (dyn FnMut(Found<'_>) + Send)) -> Report) -> Ran {
     events.sort_unstable();
     let report = Report { analyzer_packets: Vec::new(), dispatcher_packets: 0, scan_groups: 0, ..report };
     Ran { events, report }
-}
-
-/// Splits the records as an interface does: by their addresses, in both directions alike.
-fn split(records: &[Owned], rings: usize) -> Vec<Records> {
-    let mut steps = Steps::new();
-    let mut split: Vec<_> = (0..rings).map(|_| Records(Vec::new(), 0)).collect();
-    for (time_ns, wire_len, link, data) in records {
-        let sum = locate(*link, data).map_or(0, |at| at.source.wrapping_add(at.destination));
-        // One clock for all, as there is for an interface.
-        let time_ns = steps.packet(*time_ns);
-        split[(sum % rings as u128) as usize].0.push((time_ns, *wire_len, *link, data.clone()));
-    }
-    split
 }
 
 fn compare(name: &str, records: &[Owned], settings: &Settings) {
@@ -102,45 +69,23 @@ fn compare(name: &str, records: &[Owned], settings: &Settings) {
     }
 }
 
-fn frames(mut next: impl FnMut(&mut Vec<Owned>) -> bool) -> Vec<Owned> {
-    let mut records = Vec::new();
-    while next(&mut records) {}
-    records
-}
-
 #[test]
 fn captures_are_told_alike_by_any_number_of_rings() {
-    let Some(folder) = captures_folder::captures() else { return };
+    let Some(folder) = captures() else { return };
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        let Ok(mut reader) = Reader::open(&path, &Options::default()) else { continue };
-        let records = frames(|records| {
-            let keep = |record: Record<'_>| {
-                records.push((record.time_ns, record.wire_len, record.link, record.data.to_vec()));
-            };
-            !matches!(reader.read(1000, keep), Ok(0))
-        });
+        let Ok(reader) = Reader::open(&path, &Options::default()) else { continue };
+        let records = records_of(reader);
         compare(&path.display().to_string(), &records, &Settings::default());
     }
 }
 
 #[test]
 fn synthetic_traffic_is_told_alike_by_any_number_of_rings() {
-    let mut generator = Generator::new(Config { packets: 60_000, ..Config::default() }).expect("a good configuration");
-    let records = frames(|records| {
-        let Some(record) = generator.next_frame() else { return false };
-        records.push((record.time_ns, record.wire_len, synth::LINK, record.data.to_vec()));
-        true
-    });
+    let records = synthetic(Config { packets: 60_000, ..Config::default() });
     compare("scans", &records, &Settings::default());
     let web = Conversations { seed: 3, conversations: 2_000, trouble: 5, spoofed: 100 };
-    let capture = web.capture();
-    let mut reader = Reader::from_bytes(capture).expect("a capture");
-    let records = frames(|records| {
-        let keep =
-            |record: Record<'_>| records.push((record.time_ns, record.wire_len, record.link, record.data.to_vec()));
-        !matches!(reader.read(1000, keep), Ok(0))
-    });
+    let records = records_of(Reader::from_bytes(web.capture()).expect("a capture"));
     compare("web", &records, &Settings::default());
 }
 
@@ -286,12 +231,7 @@ fn of_facts(findings: &Findings) -> [u64; 2] {
 #[test]
 fn facts_of_rings_are_given_out_once() {
     let capture = Conversations { seed: 3, conversations: 400, trouble: 5, spoofed: 100 }.capture();
-    let mut reader = Reader::from_bytes(capture).expect("a capture");
-    let records = frames(|records| {
-        let keep =
-            |record: Record<'_>| records.push((record.time_ns, record.wire_len, record.link, record.data.to_vec()));
-        !matches!(reader.read(1000, keep), Ok(0))
-    });
+    let records = records_of(Reader::from_bytes(capture).expect("a capture"));
     let (settings, progress) = (Settings::default(), Progress::new());
     let continuous = Continuous { snapshot_s: 1, ..Continuous::default() };
     let inspection = Inspection { facts: true, ..Inspection::default() };

@@ -1,0 +1,535 @@
+//! The state of an aggregator: groups of failures, and how far each sensor has come.
+
+use super::batch::{Batch, BatchError, SensorName};
+use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
+use crate::settings::Settings;
+use crate::steps::begin_of;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+/// What an [`Aggregator`] has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A scan was found, or has ended.
+    Scan(ScanEvent),
+    /// Something has become of a sensor.
+    Sensor(SensorEvent),
+}
+
+/// What has become of a sensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SensorEvent {
+    /// The sensor.
+    pub sensor: SensorName,
+    /// What has become of it.
+    pub news: SensorNews,
+    /// The time up to which all is over, in nanoseconds since the epoch; 0 if nothing is.
+    pub time_ns: u64,
+}
+
+/// What may become of a sensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SensorNews {
+    /// A run of it has begun, at this time in nanoseconds since the epoch.
+    Began {
+        /// The time.
+        since_ns: u64,
+    },
+    /// Batches of it are missing: it was killed, or its disk was full, or they were removed before they were read.
+    Lost {
+        /// They are of the time from here, in nanoseconds since the epoch …
+        since_ns: u64,
+        /// … to here.
+        until_ns: u64,
+        /// How many reports they had, of all shards, if that is known.
+        reports: Option<u64>,
+    },
+    /// It was silent for too long: steps pass without it.
+    LeftOut,
+    /// It has come up to the time up to which all is over, and steps wait for it again.
+    Back {
+        /// How many of its reports came late, and have counted at later times than their own.
+        late: u64,
+    },
+    /// Its run has ended.
+    Ended,
+}
+
+/// Why a batch does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is none.
+    Error(BatchError),
+    /// It was seen before.
+    Again,
+    /// A later run of its sensor has begun.
+    OldRun,
+    /// There are sensors that are expected, and it is of none of them.
+    Stranger(SensorName),
+}
+
+/// How far a sensor has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SensorCounts {
+    /// The sensor.
+    pub sensor: SensorName,
+    /// All its steps before this time are over, in nanoseconds since the epoch.
+    pub begun_ns: u64,
+    /// Batches of its runs that have counted.
+    pub batches: u64,
+    /// Reports of the shards of this aggregator that have counted.
+    pub reports: u64,
+    /// Those of them that came late.
+    pub late: u64,
+    /// Whether steps wait for it.
+    pub is_present: bool,
+    /// Whether its run has ended.
+    pub has_ended: bool,
+}
+
+/// What is known of a sensor.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Sensor {
+    /// Its run, if it was heard.
+    epoch: Option<u64>,
+    /// The next batch of it.
+    next: u64,
+    /// The reports of all shards in batches before that.
+    before: u64,
+    /// All steps before this time are over.
+    begun_ns: u64,
+    is_out: bool,
+    has_ended: bool,
+    batches: u64,
+    reports: u64,
+    late: u64,
+    /// Those since it was left out.
+    late_now: u64,
+}
+
+impl Sensor {
+    /// Whether steps wait for it.
+    fn is_present(&self) -> bool {
+        !self.is_out && !self.has_ended
+    }
+}
+
+/// Finds scans in the batches of all sensors. See [the module](super).
+#[derive(Debug)]
+pub struct Aggregator {
+    scans: Scans,
+    settings: Fixed,
+    sensors: BTreeMap<String, Sensor>,
+    /// Whether other sensors are refused.
+    is_closed: bool,
+    /// All steps before this time are over.
+    begun_ns: u64,
+}
+
+/// What a snapshot cannot be had without.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Fixed {
+    shards: (u8, u8),
+    vertical_threshold: u64,
+    horizontal_threshold: u64,
+    forget_s: u64,
+    suppress_s: u64,
+}
+
+/// The form of a snapshot.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    settings: Fixed,
+    begun_ns: u64,
+    sensors: BTreeMap<String, Sensor>,
+    scans: ScansState,
+}
+
+const SNAPSHOT: &[u8; 4] = b"CLA\x01";
+
+/// Why a snapshot cannot be gone on from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotError {
+    /// It is none of this version, or damaged.
+    Damaged,
+    /// It was made with other settings.
+    OtherSettings(String),
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotError::Damaged => f.write_str("not a snapshot of this version, or damaged"),
+            SnapshotError::OtherSettings(settings) => write!(f, "made with other settings: {settings}"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl fmt::Display for Fixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fixed { shards: (first, last), vertical_threshold, horizontal_threshold, forget_s, suppress_s } = self;
+        write!(
+            f,
+            "shards {first}-{last}, thresholds {vertical_threshold} and {horizontal_threshold}, {forget_s} s until a \
+             failure is forgotten, {suppress_s} s until a scan is told again"
+        )
+    }
+}
+
+impl Aggregator {
+    /// One that has heard nothing. Of the settings the thresholds and the limit of memory count. Steps wait for all
+    /// sensors that are expected, and others are refused; if none are, steps wait for those that were heard.
+    pub fn new(
+        settings: &Settings,
+        continuous: &Continuous,
+        shards: RangeInclusive<u8>,
+        expected: impl IntoIterator<Item = SensorName>,
+    ) -> Self {
+        let sensors: BTreeMap<_, _> =
+            expected.into_iter().map(|name| (name.as_str().to_owned(), Sensor::default())).collect();
+        Aggregator {
+            scans: Scans::new(settings, &Continuous { reports: false, ..*continuous }),
+            settings: Fixed {
+                shards: (*shards.start(), *shards.end()),
+                vertical_threshold: settings.vertical_threshold,
+                horizontal_threshold: settings.horizontal_threshold,
+                forget_s: continuous.forget_s,
+                suppress_s: continuous.suppress_s,
+            },
+            is_closed: !sensors.is_empty(),
+            sensors,
+            begun_ns: 0,
+        }
+    }
+
+    /// Goes on from a snapshot of one that was made by the same settings. Those that are expected may differ: others
+    /// are not waited for any longer.
+    ///
+    /// # Errors
+    /// If the bytes are no snapshot, or one of other settings. Then nothing has changed.
+    pub fn restore(&mut self, snapshot: &[u8]) -> Result<(), SnapshotError> {
+        let bytes = snapshot.strip_prefix(SNAPSHOT).ok_or(SnapshotError::Damaged)?;
+        let saved: Saved = postcard::from_bytes(bytes).map_err(|_| SnapshotError::Damaged)?;
+        if saved.settings != self.settings {
+            return Err(SnapshotError::OtherSettings(saved.settings.to_string()));
+        }
+        let expected = std::mem::replace(&mut self.sensors, saved.sensors);
+        if self.is_closed {
+            self.sensors.retain(|name, _| expected.contains_key(name));
+            expected.into_iter().for_each(|(name, sensor)| {
+                self.sensors.entry(name).or_insert(sensor);
+            });
+        }
+        self.begun_ns = saved.begun_ns;
+        self.scans.restore(saved.scans);
+        Ok(())
+    }
+
+    /// The state, to go on from later.
+    pub fn snapshot(&self) -> Vec<u8> {
+        let saved = Saved {
+            settings: self.settings.clone(),
+            begun_ns: self.begun_ns,
+            sensors: self.sensors.clone(),
+            scans: self.scans.state(),
+        };
+        postcard::to_extend(&saved, SNAPSHOT.to_vec()).unwrap_or_else(|error| panic!("memory takes all bytes: {error}"))
+    }
+
+    /// The shards whose sources it knows.
+    pub fn shards(&self) -> RangeInclusive<u8> {
+        self.settings.shards.0..=self.settings.shards.1
+    }
+
+    /// Takes the bytes of a batch. Those of a sensor come in order; between sensors there is none. `news` gets what has
+    /// become of the sensor; scans come by [`advance`](Self::advance). Returns the sensor.
+    ///
+    /// # Errors
+    /// Why the batch does not count.
+    pub fn take(&mut self, batch: &[u8], mut news: impl FnMut(News)) -> Result<SensorName, Refusal> {
+        let Batch { header, count, reports } = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
+        let name = header.sensor;
+        if self.is_closed && !self.sensors.contains_key(name.as_str()) {
+            return Err(Refusal::Stranger(name));
+        }
+        let now_ns = self.begun_ns;
+        let mut tell = |what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns: now_ns }));
+        let sensor = self.sensors.entry(name.as_str().to_owned()).or_default();
+        match sensor.epoch {
+            Some(epoch) if epoch > header.epoch => return Err(Refusal::OldRun),
+            Some(epoch) if epoch == header.epoch && header.sequence < sensor.next => return Err(Refusal::Again),
+            Some(epoch) if epoch == header.epoch => {
+                if header.sequence > sensor.next {
+                    let reports = header.before.checked_sub(sensor.before);
+                    tell(SensorNews::Lost { since_ns: sensor.begun_ns, until_ns: header.since_ns, reports });
+                }
+            }
+            before => {
+                // What a run has left behind that was not ended.
+                if before.is_some() && !sensor.has_ended && header.since_ns > sensor.begun_ns {
+                    let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
+                    tell(SensorNews::Lost { since_ns, until_ns, reports: None });
+                }
+                tell(SensorNews::Began { since_ns: header.since_ns });
+                if header.sequence > 0 {
+                    let (until_ns, reports) = (header.since_ns, Some(header.before));
+                    tell(SensorNews::Lost { since_ns: 0, until_ns, reports });
+                }
+                (sensor.epoch, sensor.has_ended) = (Some(header.epoch), false);
+            }
+        }
+        (sensor.next, sensor.before) = (header.sequence + 1, header.before.saturating_add(count));
+        sensor.batches += 1;
+        sensor.reports += reports.len() as u64;
+        for report in reports {
+            let is_late = report.time_ns() < now_ns;
+            sensor.late += u64::from(is_late);
+            sensor.late_now += u64::from(is_late);
+            self.scans.report(report.at(report.time_ns().max(now_ns)));
+        }
+        if !header.more {
+            sensor.begun_ns = sensor.begun_ns.max(header.begun_ns);
+        }
+        if sensor.is_out && sensor.begun_ns >= now_ns {
+            sensor.is_out = false;
+            tell(SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
+        }
+        if header.is_last {
+            sensor.has_ended = true;
+            tell(SensorNews::Ended);
+        }
+        Ok(name)
+    }
+
+    /// Lets those steps end that all sensors have passed. Sensors that are expected hold steps back before they were
+    /// heard too.
+    pub fn advance(&mut self, mut news: impl FnMut(News)) {
+        let present = self.sensors.values().filter(|sensor| sensor.is_present());
+        let Some(begun_ns) = present.map(|sensor| sensor.begun_ns).min() else { return };
+        let over = |&step: &u64| begin_of(step.saturating_add(1)) <= begun_ns;
+        while let Some(step) = self.scans.next_due().filter(over) {
+            self.scans.end(step, |scan| news(News::Scan(scan)));
+        }
+        self.begun_ns = self.begun_ns.max(begun_ns);
+    }
+
+    /// Steps do not wait for this sensor any longer, until it has come up to the others.
+    pub fn leave_out(&mut self, sensor: &SensorName, mut news: impl FnMut(News)) {
+        let now_ns = self.begun_ns;
+        if let Some(known) = self.sensors.get_mut(sensor.as_str()).filter(|known| known.is_present()) {
+            (known.is_out, known.late_now) = (true, 0);
+            news(News::Sensor(SensorEvent { sensor: sensor.clone(), news: SensorNews::LeftOut, time_ns: now_ns }));
+        }
+    }
+
+    /// Whether there are sensors, and the runs of all have ended.
+    pub fn have_all_ended(&self) -> bool {
+        !self.sensors.is_empty() && self.sensors.values().all(|sensor| sensor.has_ended)
+    }
+
+    /// Nothing more comes, as at the end of a capture: all that is left counts, and scans that go on end.
+    pub fn finish(mut self, mut news: impl FnMut(News)) {
+        let end_ns = self.sensors.values().map(|sensor| sensor.begun_ns).max().unwrap_or(0).max(self.begun_ns);
+        let over = |&step: &u64| begin_of(step.saturating_add(1)) <= end_ns;
+        while let Some(step) = self.scans.next_due().filter(over) {
+            self.scans.end(step, |scan| news(News::Scan(scan)));
+        }
+        self.scans.finish(end_ns, |scan| news(News::Scan(scan)));
+    }
+
+    /// All steps before this time are over, in nanoseconds since the epoch.
+    pub fn begun_ns(&self) -> u64 {
+        self.begun_ns
+    }
+
+    /// The number of groups of failures.
+    pub fn groups(&self) -> u64 {
+        self.scans.len() as u64
+    }
+
+    /// How many groups were given up for want of memory.
+    pub fn evicted(&self) -> u64 {
+        self.scans.evicted()
+    }
+
+    /// Reports that wait until all sensors have passed their step.
+    pub fn waiting(&self) -> u64 {
+        self.scans.waiting()
+    }
+
+    /// Scans found, by SYNs and by other probes.
+    pub fn found(&self) -> [u64; 2] {
+        self.scans.found()
+    }
+
+    /// How far the sensors have come.
+    pub fn sensors(&self) -> impl Iterator<Item = SensorCounts> {
+        self.sensors.iter().filter_map(|(name, sensor)| {
+            Some(SensorCounts {
+                sensor: name.parse().ok()?,
+                begun_ns: sensor.begun_ns,
+                batches: sensor.batches,
+                reports: sensor.reports,
+                late: sensor.late,
+                is_present: sensor.is_present(),
+                has_ended: sensor.has_ended,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sensors::batch::{Header, encode};
+    use crate::state_report::{Failure, StateReport, Tried, Verdict};
+    use crate::steps::STEP_NS;
+
+    const FAILED: Verdict = Verdict::Failed(Failure::Unanswered);
+
+    fn name(name: &str) -> SensorName {
+        name.parse().unwrap()
+    }
+
+    /// A sensor that fails at the next port of one host in each second.
+    struct Scanned {
+        header: Header,
+        port: u16,
+    }
+
+    impl Scanned {
+        fn new(sensor: &str, epoch: u64, second: u64) -> Self {
+            let time_ns = second * STEP_NS;
+            let header = Header {
+                sensor: name(sensor),
+                epoch,
+                sequence: 0,
+                before: 0,
+                since_ns: time_ns,
+                begun_ns: time_ns,
+                more: false,
+                is_last: false,
+            };
+            Scanned { header, port: 0 }
+        }
+
+        fn second(&mut self) -> Vec<u8> {
+            self.port += 1;
+            let destination = u32::from_be_bytes([10, 0, 0, self.header.sensor.as_str().len() as u8]);
+            let tried = Tried { source: 7, destination, port: self.port, probe: None };
+            let mut reports = vec![StateReport::v4(tried, self.header.since_ns + 5, FAILED)];
+            self.header.begun_ns += STEP_NS;
+            let mut bytes = Vec::new();
+            encode(&mut self.header, &mut reports, |_, batch| bytes.extend_from_slice(batch));
+            bytes
+        }
+    }
+
+    fn aggregator(expected: &[&str]) -> Aggregator {
+        let settings = Settings { vertical_threshold: 2, ..Settings::default() };
+        Aggregator::new(&settings, &Continuous::default(), 0..=255, expected.iter().map(|it| name(it)))
+    }
+
+    /// What is said of a batch and of the steps that it ends, in few words.
+    fn said(aggregator: &mut Aggregator, batch: &[u8]) -> Vec<String> {
+        let mut said = Vec::new();
+        let mut hear = |news| {
+            said.push(match news {
+                News::Scan(scan) => format!("scan {} at {}", scan.scan.count(), scan.scan.time_ns() / STEP_NS),
+                News::Sensor(SensorEvent { sensor, news, time_ns }) => {
+                    format!("{sensor} at {}: {news:?}", time_ns / STEP_NS)
+                }
+            });
+        };
+        if let Err(refusal) = aggregator.take(batch, &mut hear) {
+            return vec![format!("{refusal:?}")];
+        }
+        aggregator.advance(&mut hear);
+        said
+    }
+
+    fn seconds(aggregator: &mut Aggregator, sensor: &mut Scanned, count: usize) -> Vec<String> {
+        (0..count).flat_map(|_| said(aggregator, &sensor.second())).collect()
+    }
+
+    #[test]
+    fn steps_wait_for_a_sensor_that_is_expected_until_it_is_left_out_and_what_it_brings_then_is_late() {
+        let mut aggregator = aggregator(&["a", "bb"]);
+        let (mut a, mut b) = (Scanned::new("a", 1, 100), Scanned::new("bb", 1, 100));
+        assert_eq!(seconds(&mut aggregator, &mut a, 5), ["a at 0: Began { since_ns: 100000000000 }"]);
+        assert_eq!(aggregator.waiting(), 5);
+        let mut news = Vec::new();
+        aggregator.leave_out(&name("bb"), |it| news.push(it));
+        // A second time changes nothing.
+        aggregator.leave_out(&name("bb"), |it| news.push(it));
+        assert!(matches!(&news[..], [News::Sensor(SensorEvent { news: SensorNews::LeftOut, .. })]), "{news:?}");
+        assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 102"]);
+        // Its third failure is of 102, and counts at 106, where all others are.
+        let expected = ["bb at 106: Began { since_ns: 100000000000 }"];
+        assert_eq!(seconds(&mut aggregator, &mut b, 3), expected);
+        assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 106"]);
+        assert_eq!(seconds(&mut aggregator, &mut b, 3), Vec::<String>::new());
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 107: Back { late: 7 }"]);
+        assert_eq!(aggregator.begun_ns(), 107 * STEP_NS);
+        // From now on it is waited for again.
+        seconds(&mut aggregator, &mut a, 3);
+        assert_eq!(aggregator.begun_ns(), 107 * STEP_NS);
+        let counts: Vec<_> = aggregator.sensors().map(|it| (it.batches, it.reports, it.late, it.is_present)).collect();
+        assert_eq!(counts, [(10, 10, 0, true), (7, 7, 7, true)]);
+    }
+
+    #[test]
+    fn what_is_missing_is_said_and_what_was_seen_does_not_count() {
+        let mut aggregator = aggregator(&[]);
+        let mut a = Scanned::new("a", 5, 100);
+        let batches: Vec<_> = (0..6).map(|_| a.second()).collect();
+        // The aggregator has come too late for the first.
+        let expected = [
+            "a at 0: Began { since_ns: 101000000000 }",
+            "a at 0: Lost { since_ns: 0, until_ns: 101000000000, reports: Some(1) }",
+        ];
+        assert_eq!(said(&mut aggregator, &batches[1]), expected);
+        assert_eq!(said(&mut aggregator, &batches[1]), ["Again"]);
+        assert_eq!(said(&mut aggregator, &batches[0]), ["Again"]);
+        let expected = ["a at 102: Lost { since_ns: 102000000000, until_ns: 104000000000, reports: Some(2) }"];
+        assert_eq!(said(&mut aggregator, &batches[4]), expected);
+        // It was killed, and has begun again three seconds later.
+        let mut again = Scanned::new("a", 6, 108);
+        let expected = [
+            "a at 105: Lost { since_ns: 105000000000, until_ns: 108000000000, reports: None }",
+            "a at 105: Began { since_ns: 108000000000 }",
+        ];
+        assert_eq!(said(&mut aggregator, &again.second())[..2], expected);
+        assert_eq!(said(&mut aggregator, &batches[5]), ["OldRun"]);
+        let mut strict = super::tests::aggregator(&["b"]);
+        assert_eq!(said(&mut strict, &batches[0]), ["Stranger(SensorName(\"a\"))"]);
+        assert_eq!(said(&mut strict, b"CLB\x02..."), ["Error(Version(2))"]);
+        assert_eq!(strict.sensors().count(), 1);
+    }
+
+    #[test]
+    fn a_snapshot_is_gone_on_from_with_the_same_settings_alone() {
+        let mut first = aggregator(&["a", "bb"]);
+        let mut a = Scanned::new("a", 1, 100);
+        seconds(&mut first, &mut a, 4);
+        let snapshot = first.snapshot();
+        // Now `bb` is not waited for any longer.
+        let mut second = aggregator(&["a", "c"]);
+        second.restore(&snapshot).unwrap();
+        let names: Vec<_> = second.sensors().map(|it| (it.sensor.to_string(), it.batches)).collect();
+        assert_eq!(names, [("a".to_owned(), 4), ("c".to_owned(), 0)]);
+        second.leave_out(&name("c"), |_| {});
+        assert_eq!(seconds(&mut second, &mut a, 1), ["scan 3 at 102"]);
+        let settings = Settings { vertical_threshold: 3, ..Settings::default() };
+        let mut other = Aggregator::new(&settings, &Continuous::default(), 0..=255, []);
+        let error = other.restore(&snapshot).unwrap_err().to_string();
+        assert!(error.contains("thresholds 2 and 20"), "{error}");
+        for cut in [0, 3, snapshot.len() / 2, snapshot.len() - 1] {
+            assert_eq!(other.restore(&snapshot[..cut]), Err(SnapshotError::Damaged), "{cut}");
+        }
+    }
+}

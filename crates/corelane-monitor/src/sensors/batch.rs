@@ -1,0 +1,602 @@
+//! The batch: what a sensor says of a part of its time. `docs/sensors.md` has the format as a table.
+//!
+//! Reports lie in sections, one for each shard of sources that has any, so that an aggregator of some shards skips the
+//! others. In a section they are sorted, and what a report shares with the one before it is left out: a failed attempt
+//! of a scan takes 5 to 9 bytes, one of another source 13 to 17, and some 24 more over IPv6.
+
+use crate::probe::Probe;
+use crate::state_report::{Failure, StateReport, Told, Tried, Verdict};
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// The version of the format.
+pub const VERSION: u8 = 1;
+/// The most bytes of a batch; a sensor makes several of more. NATS takes messages of up to 1 MiB, unless told otherwise.
+pub const MOST_BYTES: usize = 512 << 10;
+
+const MAGIC: [u8; 3] = *b"CLB";
+
+/// Set in the second byte: more batches of the same time follow.
+const MORE: u8 = 1;
+/// The sensor has ended.
+const LAST: u8 = 1 << 1;
+
+/// Set in the first byte of a report.
+const V6: u8 = 1;
+/// The source is that of the report before …
+const SAME_SOURCE: u8 = 1 << 1;
+/// … and the destination …
+const SAME_DESTINATION: u8 = 1 << 2;
+/// … and the port.
+const SAME_PORT: u8 = 1 << 3;
+/// The shift of what became of it: 0 and 1 are a SYN that was unanswered or rejected, then come failed and then answered
+/// probes, by their kinds.
+const OUTCOME: u32 = 4;
+
+/// A failure that is known after the end of a run has at most this much later a time, in nanoseconds.
+const LATER_NS: u64 = 3600 * 1_000_000_000;
+
+/// The name of a sensor: 1 to 64 letters, digits, `-` and `_` of ASCII.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SensorName(Box<str>);
+
+impl SensorName {
+    /// The most letters.
+    pub const MOST: usize = 64;
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SensorName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl FromStr for SensorName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || matches!(letter, b'-' | b'_');
+        if (1..=SensorName::MOST).contains(&name.len()) && name.bytes().all(is_letter) {
+            return Ok(SensorName(name.into()));
+        }
+        Err("not the name of a sensor; give 1 to 64 letters, digits, '-' and '_'".to_owned())
+    }
+}
+
+/// The shard of a source, the same in every program and on every machine.
+pub fn shard_of(source: IpAddr) -> u8 {
+    let bits = match source {
+        IpAddr::V4(source) => u128::from(source.to_bits()),
+        IpAddr::V6(source) => source.to_bits(),
+    };
+    // The finalizer of SplitMix64 on each half.
+    let mix = |word: u64| {
+        let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    };
+    (mix(mix((bits >> 64) as u64).wrapping_add(bits as u64)) >> 56) as u8
+}
+
+/// What a batch says beside its reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The sensor.
+    pub sensor: SensorName,
+    /// The run of the sensor: later runs have larger ones.
+    pub epoch: u64,
+    /// The place among the batches of the epoch: 0, 1, 2 …
+    pub sequence: u64,
+    /// How many reports the earlier batches of the epoch had.
+    pub before: u64,
+    /// The batch is of the time from here, in nanoseconds since the epoch of Unix …
+    pub since_ns: u64,
+    /// … to here: all steps before this are over, unless more follows.
+    pub begun_ns: u64,
+    /// Whether more batches of the same time follow.
+    pub more: bool,
+    /// Whether this is the last batch of the sensor's run.
+    pub is_last: bool,
+}
+
+/// A batch, as far as an aggregator of some shards needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// What it says beside its reports.
+    pub header: Header,
+    /// How many reports it has, of all shards.
+    pub count: u64,
+    /// The reports of the shards that were asked for.
+    pub reports: Vec<StateReport>,
+}
+
+/// Why bytes are no batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchError {
+    /// They do not begin as a batch.
+    NotABatch,
+    /// A batch of another version.
+    Version(u8),
+    /// What stands at this byte is none of a batch.
+    Damaged {
+        /// The number of bytes before it.
+        at: usize,
+    },
+}
+
+impl fmt::Display for BatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BatchError::NotABatch => f.write_str("not a batch of a sensor"),
+            BatchError::Version(version) => {
+                write!(
+                    f,
+                    "a batch of version {version}, and this program reads version {VERSION}; update the older one"
+                )
+            }
+            BatchError::Damaged { at } => write!(f, "damaged at byte {at}"),
+        }
+    }
+}
+
+impl std::error::Error for BatchError {}
+
+/// The order of reports in a batch: all of a source are together, and so are those of one destination.
+fn order(report: &StateReport) -> impl Ord + use<> {
+    let source = report.source();
+    let outcome = outcome(report);
+    (shard_of(source), source, report.destination(), report.time_ns(), report.port(), outcome)
+}
+
+fn outcome(report: &StateReport) -> Option<u8> {
+    match report.told() {
+        Told::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
+        Told::Failed(Some(probe)) => Some(1 + probe.number() as u8),
+        Told::Answered(probe) => Some(5 + probe.number() as u8),
+        Told::Sent { .. } => None,
+    }
+}
+
+fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
+    let probe = |number: u8| Probe::of_number(number.into()).map(Some);
+    const UNANSWERED: Verdict = Verdict::Failed(Failure::Unanswered);
+    match outcome {
+        0 => Some((None, UNANSWERED)),
+        1 => Some((None, Verdict::Failed(Failure::Rejected))),
+        2..=5 => Some((probe(outcome - 1)?, UNANSWERED)),
+        _ => Some((probe(outcome - 5)?, Verdict::Answered)),
+    }
+}
+
+/// Makes the batches of a part of a sensor's time: one, or several where there are very many reports. `header` is that
+/// of the first one, and becomes that of the one that follows the last. Traffic of sources is left out.
+///
+/// The same reports in any order make the same bytes.
+pub fn encode(header: &mut Header, reports: &mut Vec<StateReport>, mut each: impl FnMut(&Header, &[u8])) {
+    reports.retain(|report| outcome(report).is_some());
+    let latest_ns = header.begun_ns.saturating_add(LATER_NS);
+    reports.iter_mut().for_each(|report| *report = report.not_after(latest_ns));
+    reports.sort_unstable_by_key(order);
+    let mut rest = &reports[..];
+    let is_last = header.is_last;
+    loop {
+        let mut body = Vec::new();
+        let taken = sections(rest, header, &mut body);
+        rest = &rest[taken..];
+        header.more = !rest.is_empty();
+        header.is_last = is_last && !header.more;
+        let mut bytes = head(header, taken);
+        bytes.extend_from_slice(&body);
+        each(header, &bytes);
+        header.sequence += 1;
+        header.before += taken as u64;
+        if !header.more {
+            break;
+        }
+    }
+    header.since_ns = header.begun_ns;
+}
+
+fn head(header: &Header, count: usize) -> Vec<u8> {
+    let flags = if header.more { MORE } else { 0 } | if header.is_last { LAST } else { 0 };
+    let name = header.sensor.as_str();
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([VERSION, flags, name.len() as u8]);
+    bytes.extend_from_slice(name.as_bytes());
+    for word in [header.epoch, header.sequence, header.before, header.since_ns, header.begun_ns] {
+        bytes.extend(word.to_le_bytes());
+    }
+    varint(count as u64, &mut bytes);
+    bytes
+}
+
+/// The most bytes of a report.
+const REPORT: usize = 1 + 16 + 16 + 2 + 10;
+/// Room for all but sections.
+const HEAD: usize = 6 + SensorName::MOST + 5 * 8 + 10;
+
+/// Writes the sections of reports until a batch is full. Says how many reports were written.
+fn sections(reports: &[StateReport], header: &Header, bytes: &mut Vec<u8>) -> usize {
+    let mut taken = 0;
+    let mut section = Vec::new();
+    for of_shard in reports.chunk_by(|a, b| shard_of(a.source()) == shard_of(b.source())) {
+        section.clear();
+        let mut last = None;
+        let mut time_ns = header.since_ns;
+        let mut count = 0;
+        for report in of_shard {
+            if HEAD + bytes.len() + section.len() + REPORT + 16 > MOST_BYTES {
+                break;
+            }
+            write(report, last, &mut time_ns, &mut section);
+            last = Some(report);
+            count += 1;
+        }
+        if count > 0 {
+            bytes.push(shard_of(of_shard[0].source()));
+            varint(section.len() as u64, bytes);
+            bytes.extend_from_slice(&section);
+        }
+        taken += count;
+        if count < of_shard.len() {
+            break;
+        }
+    }
+    taken
+}
+
+fn write(report: &StateReport, last: Option<&StateReport>, time_ns: &mut u64, bytes: &mut Vec<u8>) {
+    let (source, destination, port) = (report.source(), report.destination(), report.port());
+    let is_v6 = report.is_v6();
+    let alike = last.filter(|last| last.is_v6() == is_v6);
+    let same_source = alike.is_some_and(|last| last.source() == source);
+    let same_destination = alike.is_some_and(|last| last.destination() == destination);
+    let same_port = alike.is_some_and(|last| last.port() == port);
+    let flags = [(is_v6, V6), (same_source, SAME_SOURCE), (same_destination, SAME_DESTINATION), (same_port, SAME_PORT)];
+    let flags = flags.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
+    bytes.push(flags | outcome(report).unwrap_or(0) << OUTCOME);
+    let mut address = |address: IpAddr| match address {
+        IpAddr::V4(address) => bytes.extend(address.octets()),
+        IpAddr::V6(address) => bytes.extend(address.octets()),
+    };
+    if !same_source {
+        address(source);
+    }
+    if !same_destination {
+        address(destination);
+    }
+    if !same_port {
+        bytes.extend(port.to_le_bytes());
+    }
+    let delta = report.time_ns().wrapping_sub(*time_ns) as i64;
+    varint((delta << 1 ^ delta >> 63) as u64, bytes);
+    *time_ns = report.time_ns();
+}
+
+/// Seven bits a byte, the lowest first; the highest bit says that more follow.
+fn varint(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+impl Batch {
+    /// Reads a batch, with the reports of these shards.
+    ///
+    /// # Errors
+    /// If the bytes are no batch of this version, with the place.
+    pub fn decode(bytes: &[u8], shards: &RangeInclusive<u8>) -> Result<Batch, BatchError> {
+        let Some(rest) = bytes.strip_prefix(&MAGIC) else { return Err(BatchError::NotABatch) };
+        match rest.first() {
+            None => return Err(BatchError::NotABatch),
+            Some(&VERSION) => {}
+            Some(&version) => return Err(BatchError::Version(version)),
+        }
+        let mut input = Input { bytes, at: MAGIC.len() + 1 };
+        input.batch(shards).ok_or(BatchError::Damaged { at: input.at })
+    }
+}
+
+/// Bytes that are read. After a failure `at` is about where it was.
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn word(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return None;
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn batch(&mut self, shards: &RangeInclusive<u8>) -> Option<Batch> {
+        let flags = self.byte().filter(|flags| flags & !(MORE | LAST) == 0)?;
+        let length = self.byte()?;
+        let name = std::str::from_utf8(self.take(length.into())?).ok()?;
+        let sensor = name.parse().ok()?;
+        let header = Header {
+            sensor,
+            epoch: self.word()?,
+            sequence: self.word()?,
+            before: self.word()?,
+            since_ns: self.word()?,
+            begun_ns: self.word()?,
+            more: flags & MORE != 0,
+            is_last: flags & LAST != 0,
+        };
+        let is_order = header.since_ns <= header.begun_ns && !(header.more && header.is_last);
+        let count = self.varint().filter(|_| is_order)?;
+        let mut reports = Vec::new();
+        let mut before = None;
+        while self.at < self.bytes.len() {
+            let shard = self.byte().filter(|&shard| before.is_none_or(|before| before < shard))?;
+            before = Some(shard);
+            let length = usize::try_from(self.varint()?).ok()?;
+            let begin = self.at;
+            let section = self.take(length)?;
+            if shards.contains(&shard) {
+                let mut section = Input { bytes: section, at: 0 };
+                let read = section.section(shard, &header, &mut reports);
+                if read.is_none() {
+                    self.at = begin + section.at;
+                    return None;
+                }
+            }
+        }
+        // Where others were skipped there are fewer.
+        let is_whole = *shards == (0..=u8::MAX);
+        let read = reports.len() as u64;
+        (if is_whole { read == count } else { read <= count }).then_some(Batch { header, count, reports })
+    }
+
+    fn section(&mut self, shard: u8, header: &Header, reports: &mut Vec<StateReport>) -> Option<()> {
+        // A run that has ended knows what would have failed later.
+        let end_ns =
+            if header.is_last || header.more { header.begun_ns.saturating_add(LATER_NS) } else { header.begun_ns };
+        let mut time_ns = header.since_ns;
+        let mut last: Option<(bool, u128, u128, u16)> = None;
+        while self.at < self.bytes.len() {
+            let flags = self.byte()?;
+            let is_v6 = flags & V6 != 0;
+            let last_alike = last.filter(|last| last.0 == is_v6);
+            let source = if flags & SAME_SOURCE != 0 { last_alike?.1 } else { self.address(is_v6)? };
+            let destination = if flags & SAME_DESTINATION != 0 { last_alike?.2 } else { self.address(is_v6)? };
+            let port = if flags & SAME_PORT != 0 { last_alike?.3 } else { u16::from_le_bytes(self.array()?) };
+            let delta = self.varint()?;
+            time_ns = time_ns.wrapping_add((delta >> 1) ^ (delta & 1).wrapping_neg());
+            let (probe, verdict) = verdict(flags >> OUTCOME)?;
+            let report = match is_v6 {
+                true => StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict),
+                false => {
+                    let (source, destination) = (source as u32, destination as u32);
+                    StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict)
+                }
+            };
+            if time_ns > end_ns || shard_of(report.source()) != shard {
+                return None;
+            }
+            reports.push(report);
+            last = Some((is_v6, source, destination, port));
+        }
+        Some(())
+    }
+
+    fn address(&mut self, is_v6: bool) -> Option<u128> {
+        match is_v6 {
+            true => self.array().map(u128::from_be_bytes),
+            false => self.array().map(|octets| u32::from_be_bytes(octets).into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::STEP_NS;
+    use proptest::prelude::*;
+
+    const SINCE: u64 = 1_700_000_000 * STEP_NS;
+
+    fn header() -> Header {
+        Header {
+            sensor: "tap-1".parse().unwrap(),
+            epoch: 3,
+            sequence: 9,
+            before: 100,
+            since_ns: SINCE,
+            begun_ns: SINCE + STEP_NS,
+            more: false,
+            is_last: false,
+        }
+    }
+
+    fn report(is_v6: bool, ends: (u8, u8), port: u16, time_ns: u64, outcome: u8) -> StateReport {
+        let (probe, verdict) = verdict(outcome).unwrap();
+        let (source, destination) = (u32::from(ends.0) << 24 | 1, u32::from(ends.1) << 8 | 2);
+        match is_v6 {
+            false => StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict),
+            true => {
+                let (source, destination) = (u128::from(source) << 90, u128::from(destination) << 77);
+                StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict)
+            }
+        }
+    }
+
+    fn reports() -> impl Strategy<Value = Vec<StateReport>> {
+        let time = prop_oneof![SINCE..SINCE + STEP_NS, Just(SINCE + STEP_NS), Just(0)];
+        let one = (any::<bool>(), (0..4_u8, any::<u8>()), prop_oneof![0..3_u16, any::<u16>()], time, 0..10_u8);
+        let one = one.prop_map(|(is_v6, ends, port, time_ns, outcome)| report(is_v6, ends, port, time_ns, outcome));
+        prop::collection::vec(one, 0..200)
+    }
+
+    fn batches(header: &mut Header, reports: &[StateReport]) -> Vec<Vec<u8>> {
+        let mut batches = Vec::new();
+        encode(header, &mut reports.to_vec(), |_, batch| batches.push(batch.to_vec()));
+        batches
+    }
+
+    fn sorted(mut reports: Vec<StateReport>) -> Vec<StateReport> {
+        reports.sort_unstable_by_key(order);
+        reports
+    }
+
+    proptest! {
+        #[test]
+        fn a_batch_comes_back_and_its_bytes_do_not_depend_on_the_order(reports in reports(), split in any::<u8>()) {
+            let batch = batches(&mut header(), &reports);
+            let mut backwards = reports.clone();
+            backwards.reverse();
+            prop_assert_eq!(&batch, &batches(&mut header(), &backwards));
+            let count = reports.len() as u64;
+            let decoded = Batch::decode(&batch[0], &(0..=255)).unwrap();
+            let all = Batch { header: header(), count, reports: sorted(reports) };
+            prop_assert_eq!(&decoded, &all);
+            // Each shard is in one of both halves.
+            let (low, high) = (0..=split, split..=255);
+            let parts = [low, high].map(|shards| {
+                let reports = Batch::decode(&batch[0], &shards).unwrap().reports;
+                reports.into_iter().filter(move |it| *shards.start() == 0 || shard_of(it.source()) != split)
+            });
+            prop_assert_eq!(parts.into_iter().flatten().collect::<Vec<_>>(), all.reports);
+        }
+
+        #[test]
+        fn hostile_bytes_are_an_error_or_a_batch(
+            reports in reports(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let mut bytes = batches(&mut header(), &reports).remove(0);
+            for (place, byte) in changes {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            for bytes in [&bytes[..], &bytes[..cut.index(bytes.len())]] {
+                if let Ok(batch) = Batch::decode(bytes, &(0..=255)) {
+                    prop_assert!(batch.reports.iter().all(|it| it.time_ns() <= batch.header.begun_ns.saturating_add(LATER_NS)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn errors_have_a_place() {
+        let whole = batches(&mut header(), &[report(false, (1, 2), 3, SINCE, 0)]).remove(0);
+        let error = |bytes: &[u8]| Batch::decode(bytes, &(0..=255)).unwrap_err();
+        assert_eq!(
+            (error(b""), error(b"CLB"), error(b"GET / HTTP/1.1")),
+            (BatchError::NotABatch, BatchError::NotABatch, BatchError::NotABatch)
+        );
+        let mut other = whole.clone();
+        other[3] = 2;
+        assert_eq!(
+            error(&other).to_string(),
+            "a batch of version 2, and this program reads version 1; update the older one"
+        );
+        // The report itself is its last bytes: its outcome is none.
+        let mut other = whole.clone();
+        let at = whole.len() - 12;
+        other[at] = 0xf0;
+        assert!(matches!(error(&other), BatchError::Damaged { at: place } if place > at), "{:?}", error(&other));
+        // A source of another shard.
+        other.clone_from(&whole);
+        other[at + 1] ^= 0xff;
+        assert!(matches!(error(&other), BatchError::Damaged { .. }));
+        for cut in 0..whole.len() {
+            assert!(Batch::decode(&whole[..cut], &(0..=255)).is_err(), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_flood_of_one_source_makes_several_batches_of_a_few_bytes_a_report() {
+        let count = 300_000;
+        let reports: Vec<_> =
+            (0..count).map(|i| report(false, (1, (i >> 16) as u8), i as u16, SINCE + i * 1000, 1)).collect();
+        let mut header = Header { is_last: true, ..header() };
+        let batches = batches(&mut header, &reports);
+        assert!(batches.len() > 2 && batches.iter().all(|batch| batch.len() <= MOST_BYTES));
+        let bytes: usize = batches.iter().map(Vec::len).sum();
+        assert!(bytes as u64 <= 6 * count, "{bytes}");
+        let mut all = Vec::new();
+        for (number, batch) in batches.iter().enumerate() {
+            let Batch { header, count, reports } = Batch::decode(batch, &(0..=255)).unwrap();
+            let is_last = number + 1 == batches.len();
+            assert_eq!((header.sequence, header.before), (9 + number as u64, 100 + all.len() as u64));
+            assert_eq!((header.more, header.is_last, count), (!is_last, is_last, reports.len() as u64));
+            all.extend(reports);
+        }
+        assert_eq!(sorted(all), sorted(reports));
+        assert_eq!((header.sequence, header.before), (9 + batches.len() as u64, 100 + count));
+        assert_eq!(header.since_ns, SINCE + STEP_NS);
+    }
+
+    #[test]
+    fn what_would_fail_much_later_than_the_end_fails_an_hour_later() {
+        let mut header = Header { is_last: true, ..header() };
+        let batch = batches(&mut header, &[report(false, (1, 2), 3, u64::MAX, 0)]).remove(0);
+        let reports = Batch::decode(&batch, &(0..=255)).unwrap().reports;
+        assert_eq!(reports[0].time_ns(), SINCE + STEP_NS + LATER_NS);
+        // In the middle of a run nothing is later than the end of its step.
+        let batch =
+            batches(&mut Header { is_last: false, ..header }, &[report(false, (1, 2), 3, u64::MAX, 0)]).remove(0);
+        assert!(Batch::decode(&batch, &(0..=255)).is_err());
+    }
+
+    #[test]
+    fn shards_are_even_and_stay() {
+        let mut counts = [0; 256];
+        (0..1 << 16)
+            .for_each(|i: u32| counts[usize::from(shard_of(IpAddr::from((0x0a00_0000 | i).to_be_bytes())))] += 1);
+        assert!(counts.iter().all(|count| (180..340).contains(count)), "{counts:?}");
+        // Written down once: a program of another version must find the same.
+        let shards = ["192.0.2.1", "198.51.100.7", "2001:db8::1"].map(|source| shard_of(source.parse().unwrap()));
+        assert_eq!(shards, [227, 22, 197]);
+    }
+
+    #[test]
+    fn names() {
+        for good in ["a", "Tap_1-x", &"x".repeat(64)] {
+            assert!(good.parse::<SensorName>().is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "ä", "a.b", "a/b", "*", &"x".repeat(65)] {
+            assert!(bad.parse::<SensorName>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Sensors and aggregators, joined by batches in memory, find what one monitor finds.
+
+use crate::captures_folder::captures;
+use crate::choices::Choices;
+use crate::packets::{RST, SECOND, START, SYN, tcp};
+use crate::records::{Owned, Records, records_of, split, synthetic};
+use corelane_monitor::sensors::{Aggregator, Header, News, Refusal, SensorName, SensorNews, encode, shard_of};
+use corelane_monitor::{Continuous, Found, Inspection, Plan, Progress, ScanEvent, ScanState, Settings, watch};
+use corelane_net::capture::{LinkType, Options, Reader};
+use corelane_net::synth::{Config, Conversations};
+use std::ops::RangeInclusive;
+
+/// Runs a monitor over records: the scans that it finds, and the batches that it makes as a sensor of this number.
+fn monitor(records: Records, settings: &Settings, analyzers: usize, number: usize) -> (Vec<ScanEvent>, Vec<Vec<u8>>) {
+    let continuous = Continuous { reports: true, ..Continuous::default() };
+    let inspection = Inspection { payload: false, ..Inspection::default() };
+    let plan = Plan { analyzers, capacity: 64, ..Plan::default() };
+    let (mut scans, mut batches) = (Vec::new(), Vec::new());
+    let mut header = Header {
+        sensor: name(number),
+        epoch: 7,
+        sequence: 0,
+        before: 0,
+        since_ns: 0,
+        begun_ns: 0,
+        more: false,
+        is_last: false,
+    };
+    let out = |found: Found<'_>| match found {
+        Found::Scan(scan) => scans.push(scan.clone()),
+        Found::Step { begun_ns, reports, is_last } => {
+            (header.begun_ns, header.is_last) = (begun_ns, is_last);
+            encode(&mut header, &mut reports.to_vec(), |_, batch| batches.push(batch.to_vec()));
+        }
+        _ => {}
+    };
+    let damage = |_, never| match never {};
+    watch([records], settings, &continuous, &inspection, &plan, &Progress::new(), damage, out).expect("a good plan");
+    (scans, batches)
+}
+
+fn name(number: usize) -> SensorName {
+    format!("sensor-{number}").parse().expect("a name")
+}
+
+/// The shards of each of so many aggregators.
+fn ranges(count: usize) -> Vec<RangeInclusive<u8>> {
+    let begin = |number: usize| number * 256 / count;
+    (0..count).map(|number| begin(number) as u8..=(begin(number + 1) - 1) as u8).collect()
+}
+
+/// What an aggregator says of these batches. They come in any order between sensors, some again, and now and then it
+/// ends at once and goes on from an earlier snapshot.
+fn aggregate(
+    batches: &[Vec<Vec<u8>>],
+    settings: &Settings,
+    shards: &RangeInclusive<u8>,
+    choices: &mut Choices,
+) -> Vec<ScanEvent> {
+    let begin = || {
+        let expected = (0..batches.len()).map(name);
+        Aggregator::new(settings, &Continuous::default(), shards.clone(), expected)
+    };
+    let mut aggregator = begin();
+    let mut scans: Vec<ScanEvent> = Vec::new();
+    let mut places = vec![0; batches.len()];
+    // What a restart goes on from: the state, the places of the sensors and what was said.
+    let mut saved = (aggregator.snapshot(), places.clone(), 0);
+    let hears = |scans: &mut Vec<ScanEvent>, news: News| match news {
+        News::Scan(scan) => scans.push(scan),
+        News::Sensor(event) => {
+            assert!(matches!(event.news, SensorNews::Began { .. } | SensorNews::Ended), "nothing is missing: {event:?}")
+        }
+    };
+    while !aggregator.have_all_ended() {
+        let sensor = choices.below(batches.len() as u64) as usize;
+        let Some(batch) = batches[sensor].get(places[sensor]) else { continue };
+        aggregator.take(batch, |news| hears(&mut scans, news)).expect("a batch");
+        places[sensor] += 1;
+        aggregator.advance(|news| hears(&mut scans, news));
+        match choices.below(20) {
+            0 => assert_eq!(aggregator.take(batch, |_| panic!("it was seen")), Err(Refusal::Again)),
+            1 => saved = (aggregator.snapshot(), places.clone(), scans.len()),
+            2 => {
+                aggregator = begin();
+                aggregator.restore(&saved.0).expect("a snapshot");
+                places.clone_from(&saved.1);
+                scans.truncate(saved.2);
+            }
+            _ => {}
+        }
+    }
+    aggregator.finish(|news| hears(&mut scans, news));
+    scans
+}
+
+fn compare(what: &str, records: &[Owned], settings: &Settings, choices: &mut Choices) -> usize {
+    let (all, _) = monitor(Records(records.to_vec(), 0), settings, 0, 0);
+    for sensors in [1, 2, 5] {
+        let batches: Vec<_> = (split(records, sensors).into_iter().enumerate())
+            .map(|(number, part)| monitor(part, settings, number % 3, number).1)
+            .collect();
+        for shards in (1..=3).flat_map(ranges) {
+            let is_of = |scan: &&ScanEvent| shards.contains(&shard_of(scan.scan.source()));
+            let expected: Vec<_> = all.iter().filter(is_of).cloned().collect();
+            let scans = aggregate(&batches, settings, &shards, choices);
+            assert_eq!(scans, expected, "{what}: {sensors} sensors, shards {shards:?}");
+        }
+    }
+    all.len()
+}
+
+#[test]
+fn captures_are_told_alike_by_any_number_of_sensors_and_aggregators() {
+    let Some(folder) = captures() else { return };
+    let (mut choices, mut scans) = (Choices(1), 0);
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let Ok(reader) = Reader::open(&path, &Options::default()) else { continue };
+        let records = records_of(reader);
+        let low = Settings { vertical_threshold: 2, horizontal_threshold: 2, ..Settings::default() };
+        for settings in [Settings::default(), low] {
+            scans += compare(&path.display().to_string(), &records, &settings, &mut choices);
+        }
+    }
+    assert!(scans > 100, "{scans}");
+}
+
+#[test]
+fn synthetic_traffic_is_told_alike_by_any_number_of_sensors_and_aggregators() {
+    let mut choices = Choices(2);
+    let mut records = synthetic(Config { packets: 60_000, ..Config::default() });
+    assert!(compare("scans", &records, &Settings::default(), &mut choices) > 20);
+    // Seconds become minutes: failures are forgotten, and scans end and are told again.
+    let begin_ns = records[0].0;
+    records.iter_mut().for_each(|(time_ns, ..)| *time_ns = begin_ns + (*time_ns - begin_ns) * 60);
+    assert!(compare("slow scans", &records, &Settings::default(), &mut choices) > 20);
+    let web = Conversations { seed: 3, conversations: 2_000, trouble: 5, spoofed: 100 };
+    let records = records_of(Reader::from_bytes(web.capture()).expect("a capture"));
+    let low = Settings { vertical_threshold: 1, horizontal_threshold: 1, ..Settings::default() };
+    compare("web", &records, &low, &mut choices);
+}
+
+/// One source shows few hosts to each sensor.
+#[test]
+fn a_scan_of_hosts_at_ten_sensors_is_found_by_none_of_them_but_by_their_aggregator() {
+    let (sensors, hosts) = (10, 15);
+    let mut parts = vec![Vec::new(); sensors];
+    for host in 0..hosts {
+        for (sensor, part) in parts.iter_mut().enumerate() {
+            let time_ns = START + (host * sensors + sensor) as u64 * (SECOND / 10);
+            let (from, to) = ("203.0.113.9 40000", format!("10.0.{sensor}.{host} 443"));
+            for packet in [tcp(time_ns, from, &to, SYN), tcp(time_ns + 1000, &to, from, RST)] {
+                let data = packet.frame();
+                part.push((packet.time_ns, data.len() as u32, LinkType::RAW, data));
+            }
+        }
+    }
+    let settings = Settings::default();
+    assert!(hosts as u64 <= settings.horizontal_threshold);
+    let batches: Vec<_> = (parts.into_iter().enumerate())
+        .map(|(number, part)| {
+            let (scans, batches) = monitor(Records(part, 0), &settings, 1, number);
+            assert_eq!(scans, [], "sensor {number} alone");
+            batches
+        })
+        .collect();
+    let scans = aggregate(&batches, &settings, &(0..=255), &mut Choices(3));
+    let states: Vec<_> = scans.iter().map(|scan| (scan.scan.count(), scan.state == ScanState::Found)).collect();
+    assert_eq!(states, [(21, true), (150, false)]);
+    assert_eq!(scans[0].scan.source(), "203.0.113.9".parse::<std::net::IpAddr>().expect("an address"));
+}
