@@ -29,6 +29,7 @@ mod monitor;
 mod notify;
 mod output;
 mod progress;
+mod sensors;
 mod tap;
 mod top;
 
