@@ -1,5 +1,7 @@
 //! What an aggregator asks of an engine, whatever carries the batches.
 
+use super::log::is_sensor_name;
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io;
 use std::ops::RangeInclusive;
@@ -90,7 +92,7 @@ pub(crate) trait Engine: Send {
     ///
     /// # Errors
     ///
-    /// A store that cannot be reached or read, or a snapshot that is damaged: nothing else is tried then.
+    /// A server that cannot be reached for some seconds, a store that cannot be read, or a snapshot that is damaged.
     fn load(&mut self, shards: RangeInclusive<u8>) -> Result<Option<Snapshot>, EngineError>;
 
     /// Begins to read behind `position`; without one at the oldest batch that is there.
@@ -110,7 +112,8 @@ pub(crate) trait Engine: Send {
     /// That of the last batch that [`next`](Engine::next) gave out.
     fn position(&self) -> Vec<u8>;
 
-    /// Whether all that was there is read, and what comes next would be seen: so that silence means something.
+    /// Whether all that was there a moment ago, two seconds at most, has been given out: so that a sensor's silence
+    /// before that means something. It does not while a server cannot be reached, or the reader has fallen behind.
     fn is_caught_up(&self) -> bool;
 
     /// Stores a snapshot of these shards with [`position`](Engine::position), instead of the one that is there; then
@@ -118,12 +121,16 @@ pub(crate) trait Engine: Send {
     ///
     /// # Errors
     ///
-    /// As of a full disk, or a server that cannot be reached. The former snapshot is there still.
+    /// As of a full disk, or a server that cannot be reached for some seconds. Then either snapshot is there, whole; and
+    /// what could not be removed is by a later call.
     fn store(&mut self, shards: RangeInclusive<u8>, snapshot: &[u8]) -> Result<(), EngineError>;
 
     /// How many records or messages could not be read at all.
     fn damaged(&self) -> u64;
 }
+
+/// How old the knowledge may be that [`is_caught_up`](Engine::is_caught_up) rests on.
+pub(super) const FRESH: Duration = Duration::from_secs(2);
 
 /// Why an engine did not do what it was asked to.
 #[derive(Debug)]
@@ -234,6 +241,33 @@ fn fill(from: &mut impl io::Read, bytes: &mut [u8]) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// For each sensor an epoch, and a sequence in it.
+pub(super) type Positions = BTreeMap<String, (u64, u64)>;
+
+/// Appends the positions of sensors to the bytes of a position.
+pub(super) fn put_positions(bytes: &mut Vec<u8>, positions: &Positions) {
+    for (name, (epoch, sequence)) in positions {
+        bytes.push(u8::try_from(name.len()).expect("names have at most 64 bytes"));
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(&epoch.to_le_bytes());
+        bytes.extend_from_slice(&sequence.to_le_bytes());
+    }
+}
+
+/// The positions that [`put_positions`] wrote; `None` if these bytes are something else.
+pub(super) fn take_positions(mut rest: &[u8]) -> Option<Positions> {
+    let mut positions = Positions::new();
+    while let Some((&length, behind)) = rest.split_first() {
+        let (name, behind) = behind.split_at_checked(usize::from(length))?;
+        let (epoch, behind) = behind.split_first_chunk()?;
+        let (sequence, behind) = behind.split_first_chunk()?;
+        let name = std::str::from_utf8(name).ok().filter(|name| is_sensor_name(name))?;
+        positions.insert(name.into(), (u64::from_le_bytes(*epoch), u64::from_le_bytes(*sequence)));
+        rest = behind;
+    }
+    Some(positions)
 }
 
 /// The name of a snapshot by its shards: `A-B`.

@@ -6,7 +6,8 @@
 //! A folder has no bell: what comes is looked for every 50 ms.
 
 use super::engine::{
-    Engine, EngineError, Read, Snapshot, cover_all, read_position, read_snapshot, shards_name, shards_of, snapshot_head,
+    Engine, EngineError, FRESH, Positions, Read, Snapshot, cover_all, put_positions, read_position, read_snapshot,
+    shards_name, shards_of, snapshot_head, take_positions,
 };
 use super::log::{AGGREGATORS, Log, entries, is_sensor_name, trim};
 use std::collections::BTreeMap;
@@ -25,9 +26,6 @@ const TURN: u32 = 64;
 /// The first byte of a position: which engine's it is, and its version.
 const POSITION: u8 = b'f';
 
-/// For each sensor the epoch and the next sequence in it.
-type Positions = BTreeMap<String, (u64, u64)>;
-
 /// The engine of a folder.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -37,7 +35,8 @@ pub(crate) struct Files {
     sensors: BTreeMap<String, Log>,
     /// The sensor whose turn it is, and how many batches it had.
     turn: (String, u32),
-    is_caught_up: bool,
+    /// When the engine last found nothing more.
+    caught_up_at: Option<Instant>,
 }
 
 impl Files {
@@ -48,7 +47,7 @@ impl Files {
             begin: Positions::new(),
             sensors: BTreeMap::new(),
             turn: (String::new(), 0),
-            is_caught_up: false,
+            caught_up_at: None,
         }
     }
 
@@ -137,13 +136,14 @@ impl Engine for Files {
             None => Positions::new(),
         };
         self.sensors.clear();
-        self.is_caught_up = false;
+        self.caught_up_at = None;
         Ok(())
     }
 
     fn next(&mut self, wait: Duration) -> Result<Read, EngineError> {
         let end = Instant::now() + wait;
         loop {
+            let began = Instant::now();
             if let Some(batch) = self.look()? {
                 return Ok(Read::Batch(batch));
             }
@@ -152,7 +152,7 @@ impl Engine for Files {
             if self.sensors.len() > known {
                 continue;
             }
-            self.is_caught_up = true;
+            self.caught_up_at = Some(began);
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Read::Nothing);
@@ -169,7 +169,7 @@ impl Engine for Files {
     }
 
     fn is_caught_up(&self) -> bool {
-        self.is_caught_up
+        self.caught_up_at.is_some_and(|at| at.elapsed() < FRESH)
     }
 
     fn store(&mut self, shards: RangeInclusive<u8>, snapshot: &[u8]) -> Result<(), EngineError> {
@@ -203,27 +203,13 @@ impl Engine for Files {
 
 fn encode(positions: &Positions) -> Vec<u8> {
     let mut bytes = vec![POSITION];
-    for (name, (epoch, next)) in positions {
-        bytes.push(u8::try_from(name.len()).expect("names have at most 64 bytes"));
-        bytes.extend_from_slice(name.as_bytes());
-        bytes.extend_from_slice(&epoch.to_le_bytes());
-        bytes.extend_from_slice(&next.to_le_bytes());
-    }
+    put_positions(&mut bytes, positions);
     bytes
 }
 
 fn decode(position: &[u8]) -> Option<Positions> {
-    let (&POSITION, mut rest) = position.split_first()? else { return None };
-    let mut positions = Positions::new();
-    while let Some((&length, behind)) = rest.split_first() {
-        let (name, behind) = behind.split_at_checked(usize::from(length))?;
-        let (epoch, behind) = behind.split_first_chunk()?;
-        let (next, behind) = behind.split_first_chunk()?;
-        let name = std::str::from_utf8(name).ok().filter(|name| is_sensor_name(name))?;
-        positions.insert(name.into(), (u64::from_le_bytes(*epoch), u64::from_le_bytes(*next)));
-        rest = behind;
-    }
-    Some(positions)
+    let (&POSITION, rest) = position.split_first()? else { return None };
+    take_positions(rest)
 }
 
 #[cfg(test)]
@@ -317,6 +303,24 @@ mod tests {
         let begin = Instant::now();
         assert_eq!(engine.next(Duration::from_millis(120)).unwrap(), Read::Nothing);
         assert!(begin.elapsed() >= Duration::from_millis(120));
+    }
+
+    #[test]
+    fn a_reader_that_did_not_look_is_not_caught_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = spool(folder.path(), "a");
+        let mut engine = Files::new(folder.path());
+        assert_eq!(engine.next(Duration::ZERO).unwrap(), Read::Nothing);
+        assert!(engine.is_caught_up());
+        spool.append(b"1").unwrap();
+        spool.append(b"2").unwrap();
+        std::thread::sleep(FRESH);
+        assert!(!engine.is_caught_up());
+        engine.next(Duration::ZERO).unwrap();
+        assert!(!engine.is_caught_up());
+        engine.next(Duration::ZERO).unwrap();
+        assert_eq!(engine.next(Duration::ZERO).unwrap(), Read::Nothing);
+        assert!(engine.is_caught_up());
     }
 
     #[test]

@@ -26,12 +26,16 @@
 //! | `log.rs` | the log's format, its reader, and what trims it |
 //! | `spool.rs` | the log's writer |
 //! | `files.rs` | the engine of a folder |
+//! | `nats.rs` | a connection to a NATS server, the stream and the settings |
+//! | `nats/sender.rs` | from a log to the stream |
+//! | `nats/reader.rs` | the engine of a NATS server |
 
 #![allow(dead_code, reason = "the commands that use it are being built")]
 
 mod engine;
 mod files;
 mod log;
+mod nats;
 mod spool;
 
 #[allow(unused_imports, reason = "the commands that use it are being built")]
@@ -39,5 +43,6 @@ pub(crate) use self::{
     engine::{Engine, EngineError, Place, Read, Snapshot},
     files::Files,
     log::{Batch, Log, MOST_BATCH, is_sensor_name},
+    nats::{Nats, NatsOptions, Sender, SenderState},
     spool::{Full, Spool, SpoolError},
 };

@@ -1,0 +1,522 @@
+//! The engine of a NATS server: an aggregator's messages and snapshots.
+
+use super::super::engine::{
+    Engine, EngineError, FRESH, Positions, Read, SNAPSHOT_HEADER, Snapshot, cover_all, put_positions, read_snapshot,
+    shards_name, shards_of, snapshot_head, take_positions,
+};
+use super::super::log::is_sensor_name;
+use super::{
+    AFTER, BATCH, BUCKET, Driver, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down, parse_batch_header, up,
+};
+use async_nats::jetstream;
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
+use async_nats::jetstream::object_store::{self, GetErrorKind, ObjectMetadata, ObjectStore};
+use async_nats::jetstream::stream::StorageType;
+use futures_util::StreamExt;
+use std::fmt::{self, Debug};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncReadExt;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Messages that the server is asked for at a time, and as many may wait here.
+const AHEAD: usize = 64;
+
+/// How long such a request lasts if nothing comes.
+const REQUEST: Duration = Duration::from_secs(5);
+
+/// How long after the last request the server forgets the reader.
+const FORGET: Duration = Duration::from_secs(60);
+
+/// How often it is asked how far the reader is behind.
+const MEASURE: Duration = Duration::from_millis(250);
+
+/// Why a run ends with the reader.
+const ENDED: &str = "the aggregator has ended";
+
+/// How long a snapshot may take, beside what its length takes.
+const SNAPSHOT: Duration = Duration::from_secs(30);
+
+/// The slowest that a snapshot may go, in bytes a second.
+const SNAPSHOT_RATE: u64 = 1 << 20;
+
+/// The longest snapshot that is read.
+const MOST_SNAPSHOT: usize = 16 << 30;
+
+/// Sensors of which it is known where they are. Those beyond are read without it.
+const MOST_SENSORS: usize = 100_000;
+
+/// The first byte of a position: which engine's it is, and its version.
+const POSITION: u8 = b'n';
+
+/// The engine of a NATS server.
+pub(crate) struct Nats {
+    server: Server,
+    link: watch::Receiver<Link>,
+    items: mpsc::Receiver<Item>,
+    pump: Option<JoinHandle<()>>,
+    progress: Arc<Mutex<Progress>>,
+    /// The run that the last message came in, and its number in it.
+    read: (u64, u64),
+    place: Place,
+    /// The last batch of each sensor.
+    sensors: Positions,
+    damaged: u64,
+    driver: Driver,
+}
+
+/// A place in a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    /// When the stream was made, in nanoseconds since 1970: another of the same name counts from 1 again.
+    created: i64,
+    /// The sequence of the last message that was read.
+    sequence: u64,
+}
+
+/// What comes from the server.
+enum Item {
+    /// A run began.
+    Run(u64),
+    /// A message, and its number in the run.
+    Message { count: u64, place: Place, message: Box<async_nats::Message> },
+}
+
+/// How far the reader is behind. What is in the stream now cannot be known, but what was there a moment ago.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The run in which messages come, or 0 while there is none.
+    run: u64,
+    /// So many messages the run had brought and had yet to bring, at that time.
+    goal: Option<(u64, Instant)>,
+    /// All that was in the stream at that time has been read.
+    read_at: Option<Instant>,
+}
+
+impl Debug for Nats {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Nats").field("url", &self.server.url).field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Nats {
+    /// Begins to connect to the server; `url` is that of a [`Place`](crate::sensors::Place).
+    ///
+    /// # Errors
+    ///
+    /// Options or files that cannot be used. A server that cannot be reached is none.
+    pub(crate) fn new(url: &str, options: &NatsOptions) -> Result<Self, NatsError> {
+        let server = options.resolve(url)?;
+        let driver = Driver::start()?;
+        let (link, seen) = watch::channel(Link::Down("not connected yet".into()));
+        driver.handle.spawn(server.clone().keep(link));
+        Ok(Nats {
+            server,
+            link: seen,
+            items: mpsc::channel(1).1,
+            pump: None,
+            progress: Arc::default(),
+            read: (0, 0),
+            place: Place::default(),
+            sensors: Positions::new(),
+            damaged: 0,
+            driver,
+        })
+    }
+
+    /// Whether there is a connection. While there is none, a sensor's silence means nothing.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(&*self.link.borrow(), Link::Up(..))
+    }
+
+    /// Why there is no connection; `None` if there is one.
+    pub(crate) fn error(&self) -> Option<String> {
+        match &*self.link.borrow() {
+            Link::Up(..) => None,
+            Link::Down(why) => Some(why.clone()),
+        }
+    }
+
+    /// The batch of an item, if it has one and it is its turn.
+    fn take(&mut self, item: Item) -> Option<Vec<u8>> {
+        let (count, place, message) = match item {
+            Item::Run(run) => {
+                self.read = (run, 0);
+                return None;
+            }
+            Item::Message { count, place, message } => (count, place, message),
+        };
+        self.read.1 = count;
+        if place != (Place { sequence: self.place.sequence.wrapping_add(1), ..self.place }) {
+            // What is missing was removed, and will not come again.
+            self.sensors.clear();
+        }
+        self.place = place;
+        let header = |name| message.headers.as_ref().and_then(|headers| headers.get(name));
+        // One without headers is not from this program's sensors; what is in it the aggregator finds out.
+        if let Some(batch) = header(BATCH) {
+            let after = header(AFTER).map(|after| parse_batch_header(after.as_str()));
+            let sensor = message.subject.rsplit('.').next().filter(|sensor| is_sensor_name(sensor));
+            let (Some(batch), true, Some(sensor)) = (parse_batch_header(batch.as_str()), after != Some(None), sensor)
+            else {
+                self.damaged += 1;
+                return None;
+            };
+            let last = self.sensors.get(sensor).copied();
+            if last.is_some_and(|last| after.flatten() > Some(last)) {
+                return None;
+            }
+            if last.is_some() || self.sensors.len() < MOST_SENSORS {
+                self.sensors.insert(sensor.into(), last.max(Some(batch)).expect("one is there"));
+            }
+        }
+        Some(message.payload.into())
+    }
+
+    /// Does something over the connection, which it waits for a little. `bytes` say how long it may take.
+    fn ask<T>(
+        &self,
+        bytes: usize,
+        ask: impl AsyncFnOnce(jetstream::Context) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        let mut link = self.link.clone();
+        let most = SNAPSHOT + Duration::from_secs(bytes as u64 / SNAPSHOT_RATE);
+        let answer = self.driver.handle.block_on(async {
+            let (number, context) = timeout(PATIENCE, up(&mut link)).await.ok()??;
+            tokio::select! {
+                answer = timeout(most, ask(context)) => Some(answer),
+                () = down(&mut link, number) => None,
+            }
+        });
+        let disconnected = |why: &str| Err(EngineError::Disconnected(self.server.url.clone(), why.into()));
+        match answer {
+            Some(Ok(answer)) => answer,
+            Some(Err(_)) => disconnected("there was no answer in time"),
+            None => disconnected(self.error().as_deref().unwrap_or("the connection was lost")),
+        }
+    }
+
+    fn object(&self, shards: &RangeInclusive<u8>) -> String {
+        format!("{}.{}", self.server.options.prefix, shards_name(shards))
+    }
+
+    /// Removes the messages that no stored snapshot needs, if those cover all shards.
+    async fn purge(&self, context: &jetstream::Context, snapshots: &ObjectStore) -> Result<(), EngineError> {
+        let failed = |error: String| EngineError::Server("list the snapshots", error);
+        let mut stored = Vec::new();
+        let mut objects = snapshots.list().await.map_err(|error| failed(error.to_string()))?;
+        while let Some(object) = objects.next().await {
+            let object = object.map_err(|error| failed(error.to_string()))?;
+            let name = object.name.strip_prefix(&self.server.options.prefix).and_then(|name| name.strip_prefix('.'));
+            let Some(shards) = name.and_then(shards_of) else { continue };
+            // What one without a place needs is not known.
+            let place = object.description.as_deref().and_then(parse_place);
+            let place = place.ok_or_else(|| EngineError::Snapshot(format!("{BUCKET}/{}", object.name)))?;
+            stored.push((shards, place));
+        }
+        let is_of_this_stream = |place: &Place| place.created == self.place.created;
+        if !cover_all(stored.iter().map(|(shards, _)| shards)) || !stored.iter().all(|(_, at)| is_of_this_stream(at)) {
+            return Ok(());
+        }
+        let Some(least) = stored.iter().map(|(_, place)| place.sequence).min().filter(|&least| least > 0) else {
+            return Ok(());
+        };
+        let failed = |error: String| EngineError::Server("remove old batches", error);
+        let stream = self.server.stream(context).await.map_err(failed)?;
+        if stream.cached_info().state.first_sequence <= least {
+            stream.purge().sequence(least + 1).await.map_err(|error| failed(error.to_string()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Engine for Nats {
+    fn load(&mut self, shards: RangeInclusive<u8>) -> Result<Option<Snapshot>, EngineError> {
+        let name = self.object(&shards);
+        self.ask(MOST_SNAPSHOT, async |context| {
+            let failed = |error: String| EngineError::Server("load the snapshot", error);
+            let snapshots = snapshots(&context).await.map_err(failed)?;
+            let mut object = match snapshots.get(&name).await {
+                Ok(object) => object,
+                Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(failed(error.to_string())),
+            };
+            let size = object.info().size;
+            let damaged = || EngineError::Snapshot(format!("{BUCKET}/{name}"));
+            if !(SNAPSHOT_HEADER..=MOST_SNAPSHOT).contains(&size) {
+                return Err(damaged());
+            }
+            let mut stored = Vec::new();
+            let most = SNAPSHOT + Duration::from_secs(size as u64 / SNAPSHOT_RATE);
+            match timeout(most, object.read_to_end(&mut stored)).await {
+                Ok(read) => read.map_err(|error| failed(error.to_string()))?,
+                Err(_) => return Err(failed("it did not come in time".into())),
+            };
+            read_snapshot(stored).map(Some).ok_or_else(damaged)
+        })
+    }
+
+    fn begin(&mut self, position: Option<&[u8]>) -> Result<(), EngineError> {
+        let (place, sensors) = match position {
+            Some(position) => decode(position).ok_or(EngineError::Position)?,
+            None => (Place::default(), Positions::new()),
+        };
+        if let Some(pump) = self.pump.take() {
+            pump.abort();
+        }
+        let (to, items) = mpsc::channel(AHEAD);
+        self.progress = Arc::default();
+        let pump = Pump {
+            server: self.server.clone(),
+            link: self.link.clone(),
+            progress: Arc::clone(&self.progress),
+            place,
+            to,
+        };
+        self.pump = Some(self.driver.handle.spawn(pump.run()));
+        (self.place, self.sensors, self.items, self.read) = (place, sensors, items, (0, 0));
+        Ok(())
+    }
+
+    fn next(&mut self, wait: Duration) -> Result<Read, EngineError> {
+        if self.pump.is_none() {
+            self.begin(None)?;
+        }
+        let end = Instant::now() + wait;
+        loop {
+            let item = match self.items.try_recv() {
+                Ok(item) => item,
+                Err(_) => {
+                    let left = end.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok(Read::Nothing);
+                    }
+                    let items = &mut self.items;
+                    match self.driver.handle.block_on(async { timeout(left, items.recv()).await }) {
+                        Ok(Some(item)) => item,
+                        Ok(None) | Err(_) => return Ok(Read::Nothing),
+                    }
+                }
+            };
+            if let Some(batch) = self.take(item) {
+                return Ok(Read::Batch(batch));
+            }
+        }
+    }
+
+    fn position(&self) -> Vec<u8> {
+        let mut bytes = vec![POSITION];
+        bytes.extend_from_slice(&self.place.created.to_le_bytes());
+        bytes.extend_from_slice(&self.place.sequence.to_le_bytes());
+        put_positions(&mut bytes, &self.sensors);
+        bytes
+    }
+
+    fn is_caught_up(&self) -> bool {
+        let mut progress = lock(&self.progress);
+        if progress.run == 0 || progress.run != self.read.0 {
+            return false;
+        }
+        if let Some((_, at)) = progress.goal.take_if(|(count, _)| self.read.1 >= *count) {
+            progress.read_at = Some(at);
+        }
+        progress.read_at.is_some_and(|at| at.elapsed() < FRESH)
+    }
+
+    fn store(&mut self, shards: RangeInclusive<u8>, snapshot: &[u8]) -> Result<(), EngineError> {
+        let head = snapshot_head(&self.position(), snapshot);
+        let object = ObjectMetadata {
+            name: self.object(&shards),
+            description: Some(format!("{} {}", self.place.created, self.place.sequence)),
+            ..ObjectMetadata::default()
+        };
+        self.ask(snapshot.len(), async |context| {
+            let failed = |error: String| EngineError::Server("store the snapshot", error);
+            let snapshots = snapshots(&context).await.map_err(failed)?;
+            snapshots.put(object, &mut (&head[..]).chain(snapshot)).await.map_err(|error| failed(error.to_string()))?;
+            self.purge(&context, &snapshots).await
+        })
+    }
+
+    fn damaged(&self) -> u64 {
+        self.damaged
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        if let Some(pump) = self.pump.take() {
+            pump.abort();
+        }
+    }
+}
+
+/// Where the snapshots are; it is made if it is not there.
+async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> {
+    if let Ok(snapshots) = context.get_object_store(BUCKET).await {
+        return Ok(snapshots);
+    }
+    let config = object_store::Config {
+        bucket: BUCKET.into(),
+        max_bytes: -1,
+        storage: StorageType::File,
+        num_replicas: 1,
+        ..object_store::Config::default()
+    };
+    context.create_object_store(config).await.map_err(|error| error.to_string())
+}
+
+/// The place in a snapshot's description.
+fn parse_place(text: &str) -> Option<Place> {
+    let (created, sequence) = text.split_once(' ')?;
+    Some(Place { created: created.parse().ok()?, sequence: sequence.parse().ok()? })
+}
+
+fn decode(position: &[u8]) -> Option<(Place, Positions)> {
+    let (&POSITION, rest) = position.split_first()? else { return None };
+    let (created, rest) = rest.split_first_chunk()?;
+    let (sequence, rest) = rest.split_first_chunk()?;
+    let place = Place { created: i64::from_le_bytes(*created), sequence: u64::from_le_bytes(*sequence) };
+    Some((place, take_positions(rest)?))
+}
+
+/// What brings the messages, run by run: a run ends with an error or with its connection.
+struct Pump {
+    server: Server,
+    link: watch::Receiver<Link>,
+    progress: Arc<Mutex<Progress>>,
+    place: Place,
+    to: mpsc::Sender<Item>,
+}
+
+impl Pump {
+    async fn run(mut self) {
+        let mut pause = Pause::default();
+        for run in 1.. {
+            let Some((number, context)) = up(&mut self.link).await else { return };
+            let before = self.place;
+            let mut link = self.link.clone();
+            tokio::select! {
+                _ = self.read(&context, run) => {}
+                () = down(&mut link, number) => {}
+            }
+            *lock(&self.progress) = Progress::default();
+            if self.to.is_closed() {
+                return;
+            }
+            if self.place != before {
+                pause = Pause::default();
+            }
+            pause.wait().await;
+        }
+    }
+
+    /// Reads behind the place until something is wrong.
+    async fn read(&mut self, context: &jetstream::Context, run: u64) -> Result<(), String> {
+        let stream = self.server.stream(context).await?;
+        let info = stream.cached_info();
+        let created = i64::try_from(info.created.unix_timestamp_nanos()).unwrap_or(i64::MAX);
+        // Another stream, or one that lost its end with a machine's power: what was read is repeated at worst.
+        if self.place.created != created || self.place.sequence > info.state.last_sequence {
+            self.place = Place { created, sequence: 0 };
+        }
+        let consumer = stream
+            .create_consumer(pull::Config {
+                deliver_policy: match self.place.sequence {
+                    0 => DeliverPolicy::All,
+                    sequence => DeliverPolicy::ByStartSequence { start_sequence: sequence.saturating_add(1) },
+                },
+                // Nothing is acknowledged: the position is in the snapshots.
+                ack_policy: AckPolicy::None,
+                inactive_threshold: FORGET,
+                memory_storage: true,
+                ..pull::Config::default()
+            })
+            .await
+            .map_err(|error| error.to_string())?;
+        self.to.send(Item::Run(run)).await.map_err(|_| ENDED)?;
+        lock(&self.progress).run = run;
+        let progress = Arc::clone(&self.progress);
+        tokio::select! {
+            ended = self.forward(&consumer) => ended,
+            ended = measure(consumer.clone(), &progress) => ended,
+        }
+    }
+
+    /// Hands on the messages of a consumer.
+    async fn forward(&mut self, consumer: &PullConsumer) -> Result<(), String> {
+        let mut count = 0;
+        loop {
+            let request = consumer.batch().max_messages(AHEAD).expires(REQUEST);
+            let mut messages = request.messages().await.map_err(|error| error.to_string())?;
+            while let Some(message) = messages.next().await {
+                let message = message.map_err(|error| error.to_string())?;
+                let info = message.info().map_err(|error| error.to_string())?;
+                let place = Place { sequence: info.stream_sequence, ..self.place };
+                count += 1;
+                if info.consumer_sequence != count {
+                    return Err(format!("message {} came as the {count}th", info.consumer_sequence));
+                }
+                let message = Box::new(message.split().0);
+                self.to.send(Item::Message { count, place, message }).await.map_err(|_| ENDED)?;
+                self.place = place;
+            }
+        }
+    }
+}
+
+/// Asks again and again how much is in the stream that has not been read.
+async fn measure(mut consumer: PullConsumer, progress: &Mutex<Progress>) -> Result<(), String> {
+    loop {
+        // One that the reader was not yet at says nothing new, unless what it counted was removed since.
+        let is_due = lock(progress).goal.is_none_or(|(_, at)| at.elapsed() > 2 * FRESH);
+        if is_due {
+            let at = Instant::now();
+            let info = consumer.info().await.map_err(|error| error.to_string())?;
+            lock(progress).goal = Some((info.delivered.consumer_sequence + info.num_pending, at));
+        }
+        tokio::time::sleep(MEASURE).await;
+    }
+}
+
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch_header;
+    use super::*;
+
+    #[test]
+    fn positions_come_back_and_others_are_refused() {
+        let place = Place { created: i64::MIN, sequence: u64::MAX };
+        let sensors = Positions::from([("a".into(), (1, 2))]);
+        let mut bytes = vec![POSITION];
+        bytes.extend_from_slice(&place.created.to_le_bytes());
+        bytes.extend_from_slice(&place.sequence.to_le_bytes());
+        let head = bytes.len();
+        put_positions(&mut bytes, &sensors);
+        assert_eq!(decode(&bytes), Some((place, sensors)));
+        for length in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..length]).is_some(), length == head, "{length}");
+        }
+        assert_eq!(decode(b"f"), None);
+        assert_eq!(parse_place("-5 7"), Some(Place { created: -5, sequence: 7 }));
+        for text in ["", "5", "5 ", "5 -7", "x 7"] {
+            assert_eq!(parse_place(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers_come_back() {
+        let batch = (u64::MAX, 0);
+        assert_eq!(parse_batch_header(&batch_header(batch)), Some(batch));
+        for text in ["", ".", "1", "1.", ".1", "1.x", "1.2.3", "-1.2"] {
+            assert_eq!(parse_batch_header(text), None, "{text}");
+        }
+    }
+}

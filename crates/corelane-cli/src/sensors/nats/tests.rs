@@ -1,0 +1,667 @@
+//! Both ends with a real server, which each test starts on a port and in a folder of its own.
+
+use super::super::engine::{Engine, EngineError, Read};
+use super::super::log::segments;
+use super::super::spool::{Full, LEAST_BYTES, Spool, SpoolError};
+use super::*;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A NATS server with JetStream, which ends with the test.
+struct TestServer {
+    program: PathBuf,
+    port: u16,
+    arguments: Vec<String>,
+    child: Option<Child>,
+    folder: tempfile::TempDir,
+}
+
+impl TestServer {
+    /// Starts one; says that there is none otherwise.
+    fn start(arguments: &[&str]) -> Option<Self> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+        let Some(program) = folders.find_map(|folder| Some(folder.join("nats-server")).filter(|path| path.is_file()))
+        else {
+            eprintln!("SKIPPED: there is no nats-server in PATH or /usr/sbin");
+            return None;
+        };
+        let mut server = TestServer {
+            program,
+            port: 0,
+            arguments: arguments.iter().map(ToString::to_string).collect(),
+            child: None,
+            folder: tempfile::tempdir().unwrap(),
+        };
+        // Another program may take a port between the two.
+        for _ in 0..10 {
+            server.port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+            if server.run() {
+                return Some(server);
+            }
+        }
+        panic!("nats-server does not start");
+    }
+
+    fn run(&mut self) -> bool {
+        let mut command = Command::new(&self.program);
+        command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-js", "-sd"]).arg(self.folder.path());
+        command.args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let end = Instant::now() + LIMIT;
+        while Instant::now() < end && child.try_wait().unwrap().is_none() {
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                self.child = Some(child);
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        false
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    fn reader(&self) -> Nats {
+        let mut reader = Nats::new(&self.url(), &NatsOptions::default()).unwrap();
+        reader.begin(None).unwrap();
+        reader
+    }
+
+    fn sender(&self, folder: &Path, sensor: &str) -> Sender {
+        Sender::start(&self.url(), &NatsOptions::default(), folder, sensor).unwrap()
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Another client of the server.
+struct Client {
+    context: jetstream::Context,
+    driver: Driver,
+}
+
+impl Client {
+    fn connect(server: &TestServer) -> Self {
+        let driver = Driver::start().unwrap();
+        let connect = async { async_nats::connect(server.url()).await.unwrap() };
+        let context = driver.handle.block_on(async { jetstream::new(connect.await) });
+        Client { context, driver }
+    }
+
+    fn publish(&self, subject: &str, headers: &[(&str, &str)], bytes: &[u8]) {
+        let mut map = async_nats::HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, *value);
+        }
+        let bytes = bytes.to_vec().into();
+        self.driver.handle.block_on(async {
+            self.context.publish_with_headers(subject.to_string(), map, bytes).await.unwrap().await.unwrap();
+        });
+    }
+
+    fn state(&self) -> async_nats::jetstream::stream::State {
+        self.driver
+            .handle
+            .block_on(async { self.context.get_stream("corelane-batches").await.unwrap().cached_info().state.clone() })
+    }
+
+    fn purge(&self) {
+        self.driver.handle.block_on(async {
+            self.context.get_stream("corelane-batches").await.unwrap().purge().await.unwrap();
+        });
+    }
+}
+
+fn spool(folder: &Path, sensor: &str) -> Spool {
+    let mut spool = Spool::open(folder, sensor, 64 << 20, Full::Wait).unwrap();
+    if spool.last().is_none() {
+        spool.begin(1).unwrap();
+    }
+    spool
+}
+
+fn append(spool: &mut Spool, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        spool.append(&number.to_le_bytes()).unwrap();
+    }
+}
+
+fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !is_true() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The next batch as bytes.
+fn next(reader: &mut Nats) -> Vec<u8> {
+    match reader.next(LIMIT).unwrap() {
+        Read::Batch(batch) => batch,
+        Read::Nothing => panic!("nothing came: {:?}", reader.error()),
+    }
+}
+
+/// The sequence of the message that was read last.
+fn sequence(reader: &Nats) -> u64 {
+    u64::from_le_bytes(reader.position()[9..17].try_into().unwrap())
+}
+
+/// Reads all that is in the stream.
+fn read_bytes(server: &TestServer, reader: &mut Nats) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let end = Instant::now() + LIMIT;
+    let state = Client::connect(server).state();
+    while state.messages > 0 && sequence(reader) < state.last_sequence {
+        assert!(Instant::now() < end, "{:?}", reader.error());
+        if let Read::Batch(batch) = reader.next(Duration::from_millis(10)).unwrap() {
+            found.push(batch);
+        }
+    }
+    found
+}
+
+/// The numbers of all batches in the stream, as often as they come.
+fn read_all(server: &TestServer, reader: &mut Nats) -> Vec<u64> {
+    let numbers = read_bytes(server, reader).into_iter().map(|batch| u64::from_le_bytes(batch.try_into().unwrap()));
+    numbers.collect()
+}
+
+/// Waits until the reader has made the stream, and knows that there is nothing in it.
+fn wait_for_nothing(reader: &mut Nats) {
+    wait_until("the stream is made", || {
+        assert_eq!(reader.next(Duration::from_millis(5)).unwrap(), Read::Nothing);
+        reader.is_caught_up()
+    });
+}
+
+/// Checks that nothing is missing and nothing comes before its turn, but for what comes again.
+fn check_order(found: &[u64], count: u64) {
+    let mut next = 0;
+    for &number in found {
+        assert!(number <= next, "{number} came where {next} was missing");
+        next = next.max(number + 1);
+    }
+    assert_eq!(next, count);
+}
+
+#[test]
+fn batches_go_over_a_server_in_their_order() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = server.reader();
+    wait_for_nothing(&mut reader);
+    let mut a = spool(folder.path(), "a");
+    append(&mut a, 0..1000);
+    let sender = server.sender(folder.path(), "a");
+    check_order(
+        &(0..1000).map(|_| u64::from_le_bytes(next(&mut reader).try_into().unwrap())).collect::<Vec<_>>(),
+        1000,
+    );
+    append(&mut a, 1000..3000);
+    assert!(sender.finish(LIMIT));
+    let position = reader.position();
+    let found = read_all(&server, &mut reader);
+    assert_eq!(found, (1000..3000).collect::<Vec<_>>());
+    // Another that goes on at a position, and one that begins anew.
+    let mut other = server.reader();
+    other.begin(Some(&position)).unwrap();
+    assert_eq!(read_all(&server, &mut other), found);
+    assert_eq!(other.position(), reader.position());
+    other.begin(None).unwrap();
+    assert_eq!(read_all(&server, &mut other), (0..3000).collect::<Vec<_>>());
+    assert_eq!((other.damaged(), other.position()), (0, reader.position()));
+    assert!(matches!(other.begin(Some(b"f")), Err(EngineError::Position)));
+    // The spool is trimmed; a sender that starts again does not send anything twice.
+    let sender = server.sender(folder.path(), "a");
+    append(&mut a, 3000..3001);
+    assert!(sender.finish(LIMIT));
+    assert_eq!(read_all(&server, &mut reader), [3000]);
+    assert_eq!(Client::connect(&server).state().messages, 3001);
+}
+
+#[test]
+fn the_longest_batches_of_several_sensors_and_the_trimmed_spool() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = server.reader();
+    let mut ends = Vec::new();
+    for name in ["a", "b_2", "C-3"] {
+        let mut spool = Spool::open(folder.path(), name, 8 << 20, Full::Wait).unwrap();
+        spool.begin(9).unwrap();
+        ends.push((spool, server.sender(folder.path(), name)));
+    }
+    for round in 0..24_u8 {
+        for (number, (spool, _)) in (0..).zip(&mut ends) {
+            let batch = vec![round * 3 + number; super::super::log::MOST_BATCH];
+            // The spool has room for 15, so the rest can only go once some are acknowledged.
+            wait_until("room", || match spool.append(&batch) {
+                Ok(_) => true,
+                Err(SpoolError::Full) => false,
+                Err(error) => panic!("{error}"),
+            });
+        }
+    }
+    let mut found = (0..72).map(|_| next(&mut reader)).collect::<Vec<_>>();
+    found.sort_unstable();
+    for (number, batch) in (0..).zip(found) {
+        assert!(batch == vec![number; super::super::log::MOST_BATCH], "{number}");
+    }
+    for (spool, sender) in ends {
+        let state = sender.state();
+        assert!(state.is_connected, "{state:?}");
+        assert!(sender.finish(LIMIT));
+        assert_eq!(spool.last(), Some((9, 23)));
+        let last = segments(&folder.path().join("a")).unwrap();
+        assert_eq!(last.len(), 1, "{last:?}");
+    }
+}
+
+#[test]
+fn a_server_that_comes_later_or_is_killed_delays_and_loses_nothing() {
+    let Some(mut server) = TestServer::start(&[]) else { return };
+    server.kill();
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = server.reader();
+    let sender = server.sender(folder.path(), "a");
+    let mut spool = spool(folder.path(), "a");
+    wait_until("an error is said", || sender.state().error.is_some_and(|error| !error.contains("not connected yet")));
+    assert!(!reader.is_connected() && !reader.is_caught_up() && !sender.state().is_connected);
+    assert!(server.run());
+
+    let count = 20_000;
+    let mut found = Vec::new();
+    let is_written = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            append(&mut spool, 0..count);
+            is_written.store(true, Ordering::Release);
+        });
+        for round in 1..=4 {
+            // It is killed while much is under way.
+            let end = Instant::now() + LIMIT;
+            while (found.len() as u64) < round * count / 10 {
+                assert!(Instant::now() < end, "{} {:?} {:?}", found.len(), reader.error(), sender.state());
+                if let Read::Batch(batch) = reader.next(Duration::from_millis(50)).unwrap() {
+                    found.push(u64::from_le_bytes(batch.try_into().unwrap()));
+                }
+            }
+            server.kill();
+            wait_until("the reader says so", || !reader.is_connected());
+            assert!(!reader.is_caught_up());
+            assert!(server.run());
+        }
+    });
+    assert!(is_written.load(Ordering::Acquire));
+    let state = sender.state();
+    assert!(sender.finish(LIMIT), "{state:?}");
+    found.extend(read_all(&server, &mut reader));
+    check_order(&found, count);
+    assert!(state.retries >= 1, "{state:?}");
+    // A reader that sees the whole history at once.
+    check_order(&read_all(&server, &mut server.reader()), count);
+}
+
+#[test]
+fn what_does_not_fit_into_the_stream_waits_in_the_spool() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let options = NatsOptions { stream_bytes: Some(1 << 20), ..NatsOptions::default() };
+    let mut spool = spool(folder.path(), "a");
+    let sender = Sender::start(&server.url(), &options, folder.path(), "a").unwrap();
+    for number in 0..20_u8 {
+        spool.append(&[number; 100_000]).unwrap();
+    }
+    wait_until("it is said", || sender.state().error.is_some_and(|error| error.contains("maximum bytes")));
+    let state = sender.state();
+    assert!(state.is_connected && state.batches < 11, "{state:?}");
+    let mut reader = server.reader();
+    let mut found = Vec::new();
+    let client = Client::connect(&server);
+    // Two times is not enough for all.
+    for _ in 0..3 {
+        let kept = client.state().messages;
+        for _ in 0..kept {
+            found.push(next(&mut reader)[0]);
+        }
+        client.purge();
+        let before = sender.state().batches;
+        wait_until("it goes on", || sender.state().batches > before || before == 20);
+        wait_until("it is full again", || {
+            let state = sender.state();
+            state.batches == 20 || state.error.is_some()
+        });
+    }
+    assert!(sender.finish(LIMIT));
+    while let Read::Batch(batch) = reader.next(Duration::from_millis(200)).unwrap() {
+        found.push(batch[0]);
+    }
+    check_order(&found.iter().map(|&number| u64::from(number)).collect::<Vec<_>>(), 20);
+}
+
+#[test]
+fn a_sender_that_is_told_to_finish_without_a_server_says_that_it_could_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    append(&mut spool(folder.path(), "a"), 0..1);
+    let url = format!("nats://127.0.0.1:{port}");
+    let sender = Sender::start(&url, &NatsOptions::default(), folder.path(), "a").unwrap();
+    assert!(!sender.finish(Duration::from_millis(300)));
+    let mut reader = Nats::new(&url, &NatsOptions::default()).unwrap();
+    assert_eq!(reader.next(Duration::from_millis(10)).unwrap(), Read::Nothing);
+    assert!(!reader.is_caught_up());
+    assert!(matches!(reader.load(0..=255), Err(EngineError::Disconnected(..))));
+}
+
+#[test]
+fn a_token_lets_in_and_a_wrong_one_does_not() {
+    let Some(server) = TestServer::start(&["--auth", "right"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut spool = spool(folder.path(), "a");
+    append(&mut spool, 0..3);
+    for token in [None, Some("wrong".to_string())] {
+        let options = NatsOptions { token, ..NatsOptions::default() };
+        let sender = Sender::start(&server.url(), &options, folder.path(), "a").unwrap();
+        wait_until("it is refused", || {
+            sender.state().error.is_some_and(|error| error.to_lowercase().contains("authorization"))
+        });
+        assert!(!sender.finish(Duration::ZERO));
+    }
+    let options = NatsOptions { token: Some("right".into()), ..NatsOptions::default() };
+    assert!(!format!("{options:?}").contains("right"));
+    assert!(Sender::start(&server.url(), &options, folder.path(), "a").unwrap().finish(LIMIT));
+    let mut reader = Nats::new(&server.url(), &options).unwrap();
+    for number in 0..3_u64 {
+        assert_eq!(next(&mut reader), number.to_le_bytes());
+    }
+}
+
+/// Certificates of an authority of its own, for the server and for a client.
+fn certificates(folder: &Path) -> bool {
+    let script = "set -e
+        request() { openssl req -newkey rsa:2048 -nodes -keyout $1.key -subj /CN=$1 -out $1.csr; }
+        openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -subj /CN=authority -out ca.pem -days 2
+        for name in server client; do
+            request $name
+            echo subjectAltName=DNS:localhost,IP:127.0.0.1 > names
+            openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out $name.pem
+        done";
+    let mut command = Command::new("sh");
+    let status = command.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn tls_with_certificates_of_both_sides() {
+    let folder = tempfile::tempdir().unwrap();
+    if !certificates(folder.path()) {
+        eprintln!("SKIPPED: there is no openssl to make certificates with");
+        return;
+    }
+    let file = |name: &str| folder.path().join(name);
+    let arguments = ["--tlsverify", "--tlscert", "server.pem", "--tlskey", "server.key", "--tlscacert", "ca.pem"];
+    let arguments = arguments.map(|argument| match argument.starts_with("--") {
+        true => argument.to_string(),
+        false => file(argument).display().to_string(),
+    });
+    let Some(server) = TestServer::start(&arguments.each_ref().map(String::as_str)) else { return };
+    append(&mut spool(folder.path(), "a"), 0..3);
+    let url = server.url().replace("nats:", "tls:");
+    let right = NatsOptions {
+        root_certificates: Some(file("ca.pem")),
+        client_certificate: Some((file("client.pem"), file("client.key"))),
+        ..NatsOptions::default()
+    };
+    for wrong in [
+        NatsOptions::default(),
+        NatsOptions { root_certificates: None, ..right.clone() },
+        NatsOptions { client_certificate: None, ..right.clone() },
+    ] {
+        let sender = Sender::start(&url, &wrong, folder.path(), "a").unwrap();
+        wait_until("it is refused", || sender.state().error.is_some_and(|error| error != "not connected yet"));
+        assert_eq!((sender.state().is_connected, sender.state().batches), (false, 0));
+        assert!(!sender.finish(Duration::ZERO));
+    }
+    assert!(Sender::start(&url, &right, folder.path(), "a").unwrap().finish(LIMIT));
+    let mut reader = Nats::new(&url, &right).unwrap();
+    reader.begin(None).unwrap();
+    for number in 0..3_u64 {
+        assert_eq!(next(&mut reader), number.to_le_bytes());
+    }
+}
+
+#[test]
+fn options_that_cannot_be_used_are_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused =
+        |options: NatsOptions| Nats::new("nats://127.0.0.1:1", &options).expect_err("it cannot be used").to_string();
+    let missing = folder.path().join("missing");
+    let other = folder.path().join("other");
+    fs::write(&other, "secret").unwrap();
+    for options in [
+        NatsOptions { credentials: Some(missing.clone()), ..NatsOptions::default() },
+        NatsOptions { root_certificates: Some(missing.clone()), ..NatsOptions::default() },
+        NatsOptions { client_certificate: Some((other.clone(), missing.clone())), ..NatsOptions::default() },
+    ] {
+        assert!(refused(options).starts_with(&missing.display().to_string()));
+    }
+    let error = refused(NatsOptions { credentials: Some(other.clone()), ..NatsOptions::default() });
+    assert!(error.contains("no credentials file") && !error.contains("secret"), "{error}");
+    let both = NatsOptions { credentials: Some(other), token: Some("t".into()), ..NatsOptions::default() };
+    assert!(refused(both).contains("two identities"));
+    for prefix in ["", "a.b", "a b", "*", &"a".repeat(33)] {
+        let error = refused(NatsOptions { prefix: prefix.into(), ..NatsOptions::default() });
+        assert!(error.contains("cannot be a prefix"), "{error}");
+    }
+}
+
+#[test]
+fn hostile_messages_are_counted_or_handed_on_and_disturb_nothing() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = server.reader();
+    wait_for_nothing(&mut reader);
+    let client = Client::connect(&server);
+    let mut a = spool(folder.path(), "a");
+    append(&mut a, 0..1);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    assert_eq!(next(&mut reader), 0_u64.to_le_bytes());
+    client.publish("corelane.batches.a", &[], b"no headers");
+    assert_eq!(next(&mut reader), b"no headers");
+    let damaged: &[&[(&str, &str)]] =
+        &[&[(BATCH, "")], &[(BATCH, "1")], &[(BATCH, "1.2"), (AFTER, "x")], &[(BATCH, "99999999999999999999.0")]];
+    for headers in damaged {
+        client.publish("corelane.batches.a", headers, b"damaged");
+    }
+    client.publish("corelane.batches.*not*", &[(BATCH, "1.1")], b"damaged");
+    // Behind a gap, and far ahead.
+    client.publish("corelane.batches.a", &[(BATCH, "1.7"), (AFTER, "1.6")], b"behind a gap");
+    client.publish("corelane.batches.a", &[(BATCH, &format!("{0}.{0}", u64::MAX))], b"");
+    assert_eq!(next(&mut reader), b"");
+    append(&mut a, 1..300);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    assert_eq!(read_all(&server, &mut reader), (1..300).collect::<Vec<_>>());
+    assert_eq!(reader.damaged(), damaged.len() as u64 + 1);
+}
+
+#[test]
+fn what_comes_out_of_order_is_skipped_until_it_comes_again() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let mut reader = server.reader();
+    wait_for_nothing(&mut reader);
+    let client = Client::connect(&server);
+    let publish = |batch: u64, is_after: bool| {
+        let mut headers = vec![(BATCH, format!("1.{batch}"))];
+        if is_after {
+            headers.push((AFTER, format!("1.{}", batch - 1)));
+        }
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str())).collect::<Vec<_>>();
+        client.publish("corelane.batches.a", &headers, &batch.to_le_bytes());
+    };
+    publish(0, false);
+    publish(1, true);
+    // 2 was refused.
+    publish(3, true);
+    assert_eq!((next(&mut reader), next(&mut reader)), (0_u64.to_le_bytes().to_vec(), 1_u64.to_le_bytes().to_vec()));
+    let early = reader.position();
+    publish(4, true);
+    publish(2, false);
+    publish(3, true);
+    publish(3, true);
+    publish(4, true);
+    assert_eq!(read_all(&server, &mut reader), [2, 3, 3, 4]);
+    // Where it had got to is in the position.
+    reader.begin(Some(&early)).unwrap();
+    assert_eq!(read_all(&server, &mut reader), [2, 3, 3, 4]);
+    // A reader that begins behind what was removed takes what is there.
+    client.purge();
+    publish(6, true);
+    assert_eq!(read_all(&server, &mut server.reader()), [6]);
+    reader.begin(Some(&early)).unwrap();
+    assert_eq!(read_all(&server, &mut reader), [6]);
+}
+
+#[test]
+fn snapshots_come_back_and_batches_go_once_all_shards_have_one() {
+    let Some(mut server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut a = spool(folder.path(), "a");
+    append(&mut a, 0..10);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    let client = Client::connect(&server);
+    let (mut low, mut high) = (server.reader(), server.reader());
+    assert_eq!(low.load(0..=127).unwrap(), None);
+    assert_eq!(read_all(&server, &mut low).len(), 10);
+    let state = (0..1_500_000_u32).map(|number| (number % 251) as u8).collect::<Vec<_>>();
+    low.store(0..=127, b"old").unwrap();
+    low.store(0..=127, &state).unwrap();
+    for _ in 0..4 {
+        next(&mut high);
+    }
+    high.store(129..=255, b"").unwrap();
+    assert_eq!(client.state().first_sequence, 1, "128 has none");
+    high.store(128..=255, b"high").unwrap();
+    assert_eq!(client.state().first_sequence, 5, "the least of all");
+    read_all(&server, &mut high);
+    high.store(128..=255, b"higher").unwrap();
+    assert_eq!(client.state().first_sequence, 5, "129-255 is there still");
+    high.store(129..=255, b"").unwrap();
+    assert_eq!(client.state().messages, 0);
+
+    server.kill();
+    let position = low.position();
+    drop(low);
+    assert!(server.run());
+    let mut low = Nats::new(&server.url(), &NatsOptions::default()).unwrap();
+    let snapshot = low.load(0..=127).unwrap().unwrap();
+    assert!(snapshot.bytes == state && snapshot.position == position);
+    assert_eq!(low.load(128..=255).unwrap().unwrap().bytes, b"higher");
+    assert_eq!(low.load(0..=255).unwrap(), None);
+    low.begin(Some(&snapshot.position)).unwrap();
+    append(&mut a, 10..12);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    assert_eq!(read_all(&server, &mut low), [10, 11]);
+}
+
+#[test]
+fn a_stream_that_was_made_anew_is_read_from_its_beginning() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut a = spool(folder.path(), "a");
+    append(&mut a, 0..10);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    let mut reader = server.reader();
+    assert_eq!(read_all(&server, &mut reader).len(), 10);
+    let client = Client::connect(&server);
+    client.driver.handle.block_on(async { client.context.delete_stream("corelane-batches").await.unwrap() });
+    append(&mut a, 10..12);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    assert_eq!((next(&mut reader), next(&mut reader)), (10_u64.to_le_bytes().to_vec(), 11_u64.to_le_bytes().to_vec()));
+}
+
+#[test]
+fn the_bound_of_the_least_spool_is_enough() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut spool = Spool::open(folder.path(), "a", LEAST_BYTES, Full::DropOldest).unwrap();
+    spool.begin(1).unwrap();
+    // More than it holds before there is a sender: what is left goes, and the gap is no error.
+    let dropped = (0..100).map(|_| spool.append(&[7; 100_000]).unwrap()).sum::<u64>();
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    assert_eq!(read_bytes(&server, &mut server.reader()).len() as u64, 100 - dropped);
+}
+
+#[test]
+fn a_reader_is_caught_up_while_it_reads_what_comes() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = server.reader();
+    assert!(!reader.is_caught_up());
+    wait_for_nothing(&mut reader);
+    let mut a = spool(folder.path(), "a");
+    let sender = server.sender(folder.path(), "a");
+    append(&mut a, 0..300);
+    wait_until("it falls behind", || !reader.is_caught_up());
+    // More than it reads ahead: some are on the server still.
+    for _ in 0..299 {
+        next(&mut reader);
+    }
+    assert!(!reader.is_caught_up());
+    next(&mut reader);
+    wait_until("it knows that this was the last", || reader.is_caught_up());
+    // It stays so without a batch for longer than its knowledge lasts.
+    let end = Instant::now() + 2 * super::super::engine::FRESH;
+    while Instant::now() < end {
+        assert_eq!(reader.next(Duration::from_millis(100)).unwrap(), Read::Nothing);
+        assert!(reader.is_caught_up());
+    }
+    assert!(sender.finish(LIMIT));
+}
+
+/// The same as of a network that is cut: the connection stays, and nothing comes.
+#[test]
+#[ignore = "takes half a minute"]
+fn a_server_that_hangs_is_noticed_and_an_aggregator_that_hangs_loses_nothing() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut reader = server.reader();
+    wait_for_nothing(&mut reader);
+    let mut a = spool(folder.path(), "a");
+    let sender = server.sender(folder.path(), "a");
+    append(&mut a, 0..1000);
+    // Longer than a request lasts, and than the client waits for its end.
+    std::thread::sleep(2 * Duration::from_secs(5));
+    let mut found = (0..500).map(|_| u64::from_le_bytes(next(&mut reader).try_into().unwrap())).collect::<Vec<_>>();
+
+    let pid = nix::unistd::Pid::from_raw(server.child.as_ref().unwrap().id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
+    append(&mut a, 1000..2000);
+    let stopped = Instant::now();
+    wait_until("it is noticed", || !reader.is_connected() && !sender.state().is_connected);
+    assert!(stopped.elapsed() < Duration::from_secs(30) && !reader.is_caught_up());
+    eprintln!("noticed after {:?}: {:?} {:?}", stopped.elapsed(), reader.error(), sender.state());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).unwrap();
+    assert!(sender.finish(LIMIT));
+    found.extend(read_all(&server, &mut reader));
+    check_order(&found, 2000);
+}
