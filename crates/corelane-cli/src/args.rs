@@ -1,11 +1,14 @@
 //! The command line.
 
+use crate::sensors::{Place, is_sensor_name};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
+use corelane_monitor::sensors::SensorName;
 use corelane_monitor::{Network, Plan, QueueKind, Rule, Sharing};
 use corelane_net::synth::Config;
 use std::num::{NonZeroU16, NonZeroU64};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -29,6 +32,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Monitor(Box<MonitorArguments>),
     Top(Box<TopArguments>),
+    Aggregate(Box<AggregateArguments>),
     Gen(GenArguments),
     /// Writes a script that completes commands in a shell
     #[command(
@@ -45,7 +49,7 @@ Examples:
   corelane man monitor > ~/.local/share/man/man1/corelane-monitor.1")]
     Man {
         /// The command to describe [default: the program as a whole]
-        #[arg(value_parser = ["monitor", "top", "gen", "completions", "man"])]
+        #[arg(value_parser = ["monitor", "top", "aggregate", "gen", "completions", "man"])]
         command: Option<String>,
     },
 }
@@ -102,6 +106,9 @@ pub(crate) struct MonitorArguments {
 
     #[command(flatten)]
     pub(crate) endless: Endless,
+
+    #[command(flatten)]
+    pub(crate) publishing: Publishing,
 
     #[command(flatten)]
     pub(crate) detection: Detection,
@@ -199,6 +206,54 @@ pub(crate) struct Endless {
     /// was deleted and made anew
     #[arg(long, requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) drop_all: bool,
+}
+
+/// What is told to an aggregator.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "Many sensors (with `corelane aggregate`)")]
+#[group(skip)]
+pub(crate) struct Publishing {
+    /// Sends failed attempts and probes there, with --continuous or -i: `file:DIR`, a folder of this machine, or
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream
+    #[arg(long, value_name = "PLACE", value_parser = str::parse::<Place>, requires_all = ["endless", "sensor"])]
+    pub(crate) publish: Option<Place>,
+
+    /// The name of this sensor, of letters, digits, `-` and `_`; no other has it
+    #[arg(long, value_name = "NAME", value_parser = sensor, requires = "publish")]
+    pub(crate) sensor: Option<SensorName>,
+
+    /// The folder in which batches wait until a NATS server has them; they survive a restart
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "publish")]
+    pub(crate) spool: Option<PathBuf>,
+
+    /// The most bytes that wait; K, M and G may follow. Of an interface the oldest go then, which is said; captures are
+    /// read on when there is room
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory, requires = "publish")]
+    pub(crate) spool_size: u64,
+
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// How to reach a NATS server. A token is taken from the environment variable CORELANE_NATS_TOKEN.
+#[derive(Args, Clone, Debug, Default)]
+#[group(skip)]
+pub(crate) struct Connection {
+    /// A credentials file for the NATS server
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) nats_credentials: Option<PathBuf>,
+
+    /// Certificates, in PEM, from which that of the NATS server has to come [default: those of the system]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) nats_ca: Option<PathBuf>,
+
+    /// A certificate, in PEM, to show to the NATS server
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_key")]
+    pub(crate) nats_cert: Option<PathBuf>,
+
+    /// The key of that certificate, in PEM
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_cert")]
+    pub(crate) nats_key: Option<PathBuf>,
 }
 
 impl MonitorArguments {
@@ -492,6 +547,7 @@ impl TopArguments {
                 user: self.user,
                 drop_all: false,
             },
+            publishing: Publishing::default(),
             detection: self.detection,
             spread: Spread {
                 analyzers: self.analyzers,
@@ -519,6 +575,82 @@ impl TopArguments {
             },
         }
     }
+}
+
+/// Finds scans over many sensors.
+///
+/// Joins what monitors send with `--publish`, and tells the scans that one monitor would find that saw all their
+/// packets. Ended at any moment, it goes on where it was.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  corelane monitor -i eth0 --publish file:/var/lib/corelane --sensor eth0
+  corelane aggregate --from file:/var/lib/corelane --eve alerts.json
+                                           two interfaces of this machine, or more
+  corelane aggregate --from nats://hub:4222 --expect north,south --eve alerts.json
+                                           two sites; no step ends without both
+  corelane aggregate --from nats://hub:4222 --shards 0-127 --eve half.json
+                                           one of two aggregators that share the work
+
+Exit codes: 0 done, also by SIGTERM or Ctrl-C; 1 some output is missing; 2 wrong usage, or nothing
+could be read.")]
+pub(crate) struct AggregateArguments {
+    /// Where the sensors publish: `file:DIR`, `nats://HOST:PORT` or `tls://HOST:PORT`
+    #[arg(long, value_name = "PLACE", value_parser = str::parse::<Place>)]
+    pub(crate) from: Place,
+
+    /// The shards of sources, 0 to 255, that this aggregator takes; others take the rest
+    #[arg(long, value_name = "A-B", default_value = "0-255", value_parser = shards)]
+    pub(crate) shards: Shards,
+
+    /// The sensors that there are, by name: no step ends without them, and others are refused [default: all that are
+    /// heard]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = sensor)]
+    pub(crate) expect: Vec<SensorName>,
+
+    /// A sensor that is silent for so long is left out until it has caught up
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span)]
+    pub(crate) sensor_timeout: Duration,
+
+    /// Ends when the runs of all sensors have ended, as those of captures do, with what a monitor tells at its end
+    #[arg(long)]
+    pub(crate) until_ended: bool,
+
+    /// A vertical scan is more than so many failed ports of one host
+    #[arg(long, value_name = "PORTS", default_value_t = 20, value_parser = whole::<u64>)]
+    pub(crate) vertical_threshold: u64,
+
+    /// A horizontal scan is more than so many failed hosts on one port
+    #[arg(long, value_name = "HOSTS", default_value_t = 20, value_parser = whole::<u64>)]
+    pub(crate) horizontal_threshold: u64,
+
+    /// How long a failed attempt or probe counts; s, m, h and d may follow
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span)]
+    pub(crate) forget: Duration,
+
+    /// How long a scan is only counted once it was told; then it is told that it has ended, and anew if it goes on
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
+    pub(crate) suppress: Duration,
+
+    /// The most memory for groups of failures; K, M and G may follow. At the limit the oldest go, which is counted
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory)]
+    pub(crate) memory_limit: u64,
+
+    /// How often the state is stored, to go on from after a restart
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
+    pub(crate) snapshot_interval: Duration,
+
+    /// Writes scans, and what becomes of sensors, in Suricata's EVE format [default: scans as text to the standard
+    /// output]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) eve: Option<PathBuf>,
+
+    /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    pub(crate) metrics: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }
 
 /// Writes a synthetic capture with planted port scans.
@@ -626,6 +758,23 @@ fn seconds(text: &str) -> Result<Duration, String> {
         return Err(format!("out of range; give 0 to {} seconds", u32::MAX));
     }
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn sensor(text: &str) -> Result<SensorName, String> {
+    let name: SensorName = text.parse()?;
+    if !is_sensor_name(name.as_str()) {
+        return Err("not for a sensor: a folder beside those of sensors has this name".to_owned());
+    }
+    Ok(name)
+}
+
+/// A range of shards.
+pub(crate) type Shards = RangeInclusive<u8>;
+
+fn shards(text: &str) -> Result<Shards, String> {
+    let range = text.split_once('-').and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    let range = range.filter(|(first, last): &(u8, u8)| first <= last).map(|(first, last)| first..=last);
+    range.ok_or_else(|| "not a range of shards from 0 to 255; give one such as 0-127".to_owned())
 }
 
 /// A list of CPUs.

@@ -5,8 +5,9 @@
 //! | file | what |
 //! |---|---|
 //! | `args.rs`, `exit.rs` | the command line; exit codes and messages |
-//! | `monitor.rs`, `top.rs`, `generate.rs`, `demo.rs` | the commands |
+//! | `monitor.rs`, `top.rs`, `aggregate.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
+//! | `monitor/publish.rs`, `sensors/` | what a sensor sends; how batches travel to an aggregator |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
@@ -14,6 +15,7 @@
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
 //! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
 
+mod aggregate;
 mod args;
 #[cfg(target_os = "linux")]
 mod confine;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
     let exit = match arguments.command {
         Command::Monitor(arguments) => monitor::run(&arguments, &interrupt),
         Command::Top(arguments) => top::run(*arguments, &interrupt),
+        Command::Aggregate(arguments) => aggregate::run(&arguments, &interrupt),
         Command::Gen(arguments) => generate::run(&arguments, &interrupt),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -1,8 +1,11 @@
-//! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service.
+//! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service. `metrics/sensors.rs` has those of
+//! an aggregator.
 //!
 //! Threads of its own answer from a copy of what the run said last: a scrape costs the run a lock that is held for the
 //! exchange of a pointer. A client is given up after four seconds, or when there are 64 newer ones, so that none holds
 //! up others.
+
+mod sensors;
 
 use httparse::Status;
 use prometheus_client::collector::Collector;
@@ -36,6 +39,58 @@ const STACK: usize = 256 << 10;
 
 /// A run that says nothing for so long hangs.
 const STALE: Duration = Duration::from_secs(60);
+
+pub(crate) use sensors::Sensors;
+
+/// What is served.
+pub(crate) trait Served: Collector {
+    /// What is wrong, a sentence each.
+    fn problems(&self) -> Vec<String>;
+
+    /// The protections of the process, and what the kernel gave of each.
+    fn protections(&self) -> &[(&'static str, String)] {
+        &[]
+    }
+}
+
+/// The text of `/metrics`, in Prometheus' format 0.0.4, which all that scrape can read.
+fn metrics(served: impl Served) -> String {
+    let mut registry = Registry::with_prefix("corelane");
+    registry.register_collector(Box::new(served));
+    let mut text = String::new();
+    // A `String` takes all that is written to it.
+    let _ = prometheus_text::encode(&mut text, &registry);
+    text
+}
+
+/// The document of `/healthz`, and whether all is well.
+fn health(served: &impl Served) -> (String, bool) {
+    let problems = served.problems();
+    let mut json = format!("{{\"status\":{}", quoted(if problems.is_empty() { "ok" } else { "failing" }));
+    let list: Vec<_> = problems.iter().map(|problem| quoted(problem)).collect();
+    let protections: Vec<_> =
+        served.protections().iter().map(|(name, given)| format!("{}:{}", quoted(name), quoted(given))).collect();
+    let _ = writeln!(
+        json,
+        ",\"problems\":[{}],\"version\":{},\"protections\":{{{}}}}}",
+        list.join(","),
+        quoted(env!("CARGO_PKG_VERSION")),
+        protections.join(",")
+    );
+    (json, problems.is_empty())
+}
+
+/// That a run has said nothing for too long, if it has.
+fn stale(updated: Option<Instant>) -> Option<String> {
+    let age = updated.map(|updated| updated.elapsed()).filter(|&age| age > STALE)?;
+    Some(format!("the run has said nothing for {} s", age.as_secs()))
+}
+
+/// What outputs say of their failures.
+fn failing(outputs: &[OutputState]) -> impl Iterator<Item = String> {
+    let failing = outputs.iter().filter_map(|output| Some((&output.name, output.error.as_ref()?)));
+    failing.map(|(name, error)| format!("output {name}: {error}"))
+}
 
 /// Numbers by the value of a label.
 pub(crate) type By<N = u64> = Vec<(Cow<'static, str>, N)>;
@@ -102,46 +157,18 @@ pub(crate) struct OutputState {
     pub(crate) error: Option<String>,
 }
 
-impl Snapshot {
-    /// What is wrong, a sentence each.
+impl Served for Snapshot {
     fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        if let Some(age) = self.updated.map(|updated| updated.elapsed()).filter(|&age| age > STALE) {
-            problems.push(format!("the run has said nothing for {} s", age.as_secs()));
-        }
+        let mut problems: Vec<_> = stale(self.updated).into_iter().collect();
         let down = self.interfaces.iter().filter(|interface| !interface.is_up);
         problems.extend(down.map(|interface| format!("interface {} is down", interface.name)));
-        let failing = self.outputs.iter().filter_map(|output| Some((&output.name, output.error.as_ref()?)));
-        problems.extend(failing.map(|(name, error)| format!("output {name}: {error}")));
+        problems.extend(failing(&self.outputs));
         problems.extend(self.problems.iter().cloned());
         problems
     }
 
-    /// The text of `/metrics`, in Prometheus' format 0.0.4, which all that scrape can read.
-    fn metrics(&self) -> String {
-        let mut registry = Registry::with_prefix("corelane");
-        registry.register_collector(Box::new(self.clone()));
-        let mut text = String::new();
-        // A `String` takes all that is written to it.
-        let _ = prometheus_text::encode(&mut text, &registry);
-        text
-    }
-
-    /// The document of `/healthz`, and whether all is well.
-    fn health(&self) -> (String, bool) {
-        let problems = self.problems();
-        let mut json = format!("{{\"status\":{}", quoted(if problems.is_empty() { "ok" } else { "failing" }));
-        let list: Vec<_> = problems.iter().map(|problem| quoted(problem)).collect();
-        let protections: Vec<_> =
-            self.protections.iter().map(|(name, given)| format!("{}:{}", quoted(name), quoted(given))).collect();
-        let _ = writeln!(
-            json,
-            ",\"problems\":[{}],\"version\":{},\"protections\":{{{}}}}}",
-            list.join(","),
-            quoted(env!("CARGO_PKG_VERSION")),
-            protections.join(",")
-        );
-        (json, problems.is_empty())
+    fn protections(&self) -> &[(&'static str, String)] {
+        &self.protections
     }
 }
 
@@ -348,7 +375,7 @@ impl Listener {
     /// # Errors
     ///
     /// The system's, if it gives no thread.
-    pub(crate) fn serve(self, source: impl Fn() -> Snapshot + Send + Sync + 'static) -> io::Result<Metrics> {
+    pub(crate) fn serve<S: Served>(self, source: impl Fn() -> S + Send + Sync + 'static) -> io::Result<Metrics> {
         let Listener { socket, address } = self;
         let (ending, source) = (Arc::new(AtomicBool::new(false)), Arc::new(source));
         let is_ending = Arc::clone(&ending);
@@ -384,7 +411,7 @@ struct Client {
 }
 
 impl Client {
-    fn start(socket: TcpStream, source: &Arc<impl Fn() -> Snapshot + Send + Sync + 'static>) -> io::Result<Self> {
+    fn start<S: Served>(socket: TcpStream, source: &Arc<impl Fn() -> S + Send + Sync + 'static>) -> io::Result<Self> {
         let (own, source) = (Arc::new(socket), Arc::clone(source));
         let socket = Arc::downgrade(&own);
         // A client that goes away has seen enough.
@@ -447,7 +474,7 @@ impl Answer {
     }
 }
 
-fn answer(mut client: &TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<()> {
+fn answer<S: Served>(mut client: &TcpStream, source: &impl Fn() -> S) -> io::Result<()> {
     let deadline = Instant::now() + PATIENCE;
     let mut request = vec![0; MOST_REQUEST];
     let mut length = 0;
@@ -504,14 +531,14 @@ fn answer(mut client: &TcpStream, source: &impl Fn() -> Snapshot) -> io::Result<
     Ok(())
 }
 
-fn respond(method: &str, path: &str, source: &impl Fn() -> Snapshot) -> Answer {
+fn respond<S: Served>(method: &str, path: &str, source: &impl Fn() -> S) -> Answer {
     match path_of(path) {
         "/metrics" | "/healthz" if !matches!(method, "GET" | "HEAD") => {
             Answer::error("405 Method Not Allowed", "GET and HEAD are answered.")
         }
-        "/metrics" => Answer { status: "200 OK", kind: prometheus_text::CONTENT_TYPE, body: source().metrics() },
+        "/metrics" => Answer { status: "200 OK", kind: prometheus_text::CONTENT_TYPE, body: metrics(source()) },
         "/healthz" => {
-            let (body, is_well) = source().health();
+            let (body, is_well) = health(&source());
             let status = if is_well { "200 OK" } else { "503 Service Unavailable" };
             Answer { status, kind: "application/json", body }
         }

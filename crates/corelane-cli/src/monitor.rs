@@ -1,6 +1,7 @@
 //! `corelane monitor`: makes a report of captures.
 
 mod outputs;
+mod publish;
 mod service;
 #[cfg(target_os = "linux")]
 mod wire;
@@ -70,6 +71,10 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Ok(opened) => opened,
         Err(refusal) => return refused(refusal),
     };
+    match publish::Publisher::open(arguments, &work.settings, interrupt) {
+        Ok(publisher) => outputs.publisher = publisher,
+        Err(refusal) => return refused(refusal),
+    }
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
@@ -257,6 +262,7 @@ pub(crate) fn inputs(
     let capture = &arguments.capture;
     let create = |how| capture.write.as_ref().map(|path| open(path, user.as_ref(), how)).transpose();
     let Some(interface) = &capture.interface else {
+        outputs.publisher.iter_mut().try_for_each(publish::Publisher::start)?;
         let copy = create(Output::replace)?.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
@@ -288,6 +294,7 @@ pub(crate) fn inputs(
                 folder.display()
             ));
         }
+        outputs.publisher.iter_mut().try_for_each(publish::Publisher::start)?;
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
         let service =
@@ -340,8 +347,12 @@ fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
     let Endless { forget, suppress, stats_interval, .. } = &arguments.endless;
     // The metrics of an interface, and the report by a signal, are of the last second.
     let snapshot_s = if arguments.capture.interface.is_some() { 1 } else { stats_interval.as_secs() };
-    let continuous =
-        Continuous { forget_s: forget.as_secs(), suppress_s: suppress.as_secs(), snapshot_s, reports: false };
+    let continuous = Continuous {
+        forget_s: forget.as_secs(),
+        suppress_s: suppress.as_secs(),
+        snapshot_s,
+        reports: arguments.publishing.publish.is_some(),
+    };
     arguments.is_endless().then_some(continuous)
 }
 

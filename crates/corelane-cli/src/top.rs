@@ -66,7 +66,7 @@ impl Screen {
     /// Takes what the analysis has found.
     pub(crate) fn found(&self, found: &Found<'_>, captured: impl FnOnce() -> Option<Captured>) {
         match found {
-            Found::Lines(_) => {}
+            Found::Lines(_) | Found::Step { .. } => {}
             Found::Scan(event) => self.model().scan(event),
             Found::Snapshot(report, findings) => self.step(report, Some(findings), captured().as_ref()),
         }

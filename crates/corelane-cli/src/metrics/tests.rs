@@ -110,7 +110,7 @@ fn every_number_of_a_run_is_told_under_its_name() {
         .collect();
     assert_eq!(samples, expected);
     // A run that has hardly begun says less, by the same rules.
-    let samples = parse_metrics(&Snapshot::default().metrics());
+    let samples = parse_metrics(&super::metrics(Snapshot::default()));
     assert_eq!(samples.len(), 5, "bytes, lag, conversations, groups, build: {samples:?}");
 }
 
@@ -126,7 +126,7 @@ fn prometheus_finds_nothing_to_complain_about() {
         let _ = writeln!(io::stderr(), "SKIPPED: promtool is not installed");
         return;
     };
-    child.stdin.take().unwrap().write_all(full().metrics().as_bytes()).unwrap();
+    child.stdin.take().unwrap().write_all(super::metrics(full()).as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
@@ -223,7 +223,7 @@ fn garbage_is_refused_and_harms_nothing() {
 #[test]
 fn many_scrapes_at_once_are_all_answered() {
     let metrics = serve(full());
-    let expected = full().metrics();
+    let expected = super::metrics(full());
     thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| {

@@ -1,5 +1,6 @@
 //! The outputs of `corelane monitor`, opened before the analysis begins.
 
+use super::publish::Publisher;
 use super::service::Service;
 use super::{Analysed, User, events, open};
 use crate::args::{Format, MonitorArguments};
@@ -26,6 +27,8 @@ pub(crate) struct Outputs {
     html: Option<(Output, Origin)>,
     /// Whether scans were written where the report goes.
     has_told: bool,
+    /// If this is a sensor.
+    pub(super) publisher: Option<Publisher>,
     /// For a run on an interface.
     pub(super) service: Option<Service>,
     /// If a screen takes the place of the others.
@@ -98,6 +101,7 @@ impl Outputs {
             timing,
             html: html.map(|output| (output, origin(arguments))),
             has_told: false,
+            publisher: None,
             service: None,
             screen: None,
             reopens: 0,
@@ -114,6 +118,7 @@ impl Outputs {
             timing: None,
             html: None,
             has_told: false,
+            publisher: None,
             service: None,
             screen: Some(screen),
             reopens: 0,
@@ -163,6 +168,11 @@ impl Outputs {
                 }
                 _ => {}
             },
+            Found::Step { begun_ns, reports, is_last } => {
+                if let Some(publisher) = &mut self.publisher {
+                    publisher.step(*begun_ns, reports, *is_last);
+                }
+            }
             Found::Snapshot(report, findings) => {
                 let outputs = self.conditions();
                 let mut own = None;
@@ -196,7 +206,8 @@ impl Outputs {
 
     /// The outputs that outlive errors, and how they are.
     pub(super) fn conditions(&self) -> Vec<(String, Condition)> {
-        self.eve.iter().map(|eve| ("events".to_owned(), eve.stream.condition())).collect()
+        let events = self.eve.iter().map(|eve| ("events".to_owned(), eve.stream.condition()));
+        events.chain(self.publisher.iter().map(|publisher| ("batches".to_owned(), publisher.condition()))).collect()
     }
 
     /// Writes all outputs. If one cannot be written the others still are.
@@ -232,6 +243,10 @@ impl Outputs {
         }
         if let Some(file) = &self.timing {
             exit = exit.and(written(file.write(|out| report.write_timing(timing, out))));
+        }
+        if let Some(left) = self.publisher.take().and_then(Publisher::finish) {
+            complain(left);
+            exit = exit.and(Exit::Partial);
         }
         if let (Some((file, origin)), Some(findings)) = (&self.html, findings) {
             exit = exit.and(written(file.write(|out| findings.write_page(report, origin, out))));

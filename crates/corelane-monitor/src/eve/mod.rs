@@ -10,11 +10,13 @@ pub(crate) mod flow;
 pub(crate) mod http;
 mod json;
 pub(crate) mod quic;
+mod sensor;
 pub(crate) mod ssh;
 mod stats;
 pub(crate) mod tls;
 
 pub use alert::write_scan;
+pub use sensor::write_sensor;
 pub use stats::write_stats;
 
 use corelane_net::decode::Tunnel;

@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, BatchError, SensorName};
 use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
+use crate::report::Timestamp;
 use crate::settings::Settings;
 use crate::steps::begin_of;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,30 @@ pub struct SensorEvent {
     pub news: SensorNews,
     /// The time up to which all is over, in nanoseconds since the epoch; 0 if nothing is.
     pub time_ns: u64,
+}
+
+/// Writes a sentence for people.
+impl fmt::Display for SensorEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = |time_ns| {
+            let time = Timestamp::of(time_ns);
+            format!("{} {}", time.date(), time.time())
+        };
+        write!(f, "sensor {}: ", self.sensor)?;
+        match self.news {
+            SensorNews::Began { since_ns } => write!(f, "a run of it has begun at {}", at(since_ns)),
+            SensorNews::Lost { since_ns: 0, until_ns, reports: Some(reports) } => {
+                write!(f, "what it told before {} is not there any longer: {reports} failures", at(until_ns))
+            }
+            SensorNews::Lost { since_ns, until_ns, reports } => {
+                write!(f, "what it saw from {} to {} is lost", at(since_ns), at(until_ns))?;
+                reports.map_or(Ok(()), |reports| write!(f, ": {reports} failures"))
+            }
+            SensorNews::LeftOut => f.write_str("left out, as it is silent"),
+            SensorNews::Back { late } => write!(f, "it is back, with {late} failures that came late"),
+            SensorNews::Ended => f.write_str("its run has ended"),
+        }
+    }
 }
 
 /// What may become of a sensor.
@@ -263,7 +288,8 @@ impl Aggregator {
             Some(epoch) if epoch > header.epoch => return Err(Refusal::OldRun),
             Some(epoch) if epoch == header.epoch && header.sequence < sensor.next => return Err(Refusal::Again),
             Some(epoch) if epoch == header.epoch => {
-                if header.sequence > sensor.next {
+                // A sensor whose disk was full goes on with the next number.
+                if header.sequence > sensor.next || header.before > sensor.before {
                     let reports = header.before.checked_sub(sensor.before);
                     tell(SensorNews::Lost { since_ns: sensor.begun_ns, until_ns: header.since_ns, reports });
                 }

@@ -1,0 +1,306 @@
+//! `corelane aggregate`: the scans of many sensors.
+//!
+//! One thread takes batches from the engine, lets steps end, writes what is found and stores snapshots. After it was
+//! killed it goes on from the last snapshot, and tells again what it has told since then. A file of events knows what of
+//! that it holds already (`told`), so nothing is in it twice.
+
+mod told;
+
+use crate::args::AggregateArguments;
+use crate::exit::{Exit, complain, refused};
+use crate::interrupt::{Interrupt, Requests};
+use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
+use crate::sensors::{Engine, EngineError, Files, Nats, Place, Read};
+use corelane_monitor::sensors::{Aggregator, BatchError, Refusal, SensorName};
+use corelane_monitor::{Continuous, Settings};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use told::Told;
+
+/// How long the next batch is waited for before other work is looked at.
+const WAIT: Duration = Duration::from_millis(100);
+/// How often the numbers are told.
+const NUMBERS: Duration = Duration::from_secs(1);
+/// Batches between two looks at the clock, where they come without end.
+const AT_ONCE: usize = 256;
+
+/// Runs the command.
+pub(crate) fn run(arguments: &AggregateArguments, interrupt: &Interrupt) -> Exit {
+    let run = Run::open(arguments);
+    match run.and_then(|mut run| run.go(arguments, interrupt)) {
+        Ok(exit) => exit,
+        Err(refusal) => refused(refusal),
+    }
+}
+
+/// An aggregator at work.
+struct Run {
+    engine: Box<dyn Engine>,
+    aggregator: Option<Aggregator>,
+    told: Told,
+    requests: Requests,
+    reopens: usize,
+    /// When a sensor was heard last, or was known to be missing.
+    heard: BTreeMap<SensorName, Instant>,
+    /// Since when all batches are read.
+    caught_up: Option<Instant>,
+    /// Batches that did not count.
+    refused: BTreeMap<&'static str, u64>,
+    /// Whether there is something that the last snapshot does not have.
+    is_new: bool,
+    numbers: Arc<Mutex<Sensors>>,
+    _metrics: Option<Metrics>,
+}
+
+/// What `--memory-limit` is for, as the tables' limit of which groups have a quarter.
+fn table_bytes(memory_limit: u64) -> Option<u64> {
+    Some(memory_limit.saturating_mul(4))
+}
+
+fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
+    Ok(match &arguments.from {
+        Place::Files(folder) if !folder.is_dir() => {
+            return Err(format!("--from {}: there is no such folder; sensors make it with --publish", arguments.from));
+        }
+        Place::Files(folder) => Box::new(Files::new(folder)),
+        Place::Nats(url) => {
+            Box::new(Nats::new(url, &arguments.connection.options()).map_err(|error| format!("--from: {error}"))?)
+        }
+    })
+}
+
+impl Run {
+    /// Opens all, and goes on from the last snapshot, if there is one.
+    fn open(arguments: &AggregateArguments) -> Result<Self, String> {
+        let settings = Settings {
+            vertical_threshold: arguments.vertical_threshold,
+            horizontal_threshold: arguments.horizontal_threshold,
+            table_bytes: table_bytes(arguments.memory_limit),
+            ..Settings::default()
+        };
+        let continuous = Continuous {
+            forget_s: arguments.forget.as_secs(),
+            suppress_s: arguments.suppress.as_secs(),
+            ..Continuous::default()
+        };
+        let mut aggregator =
+            Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
+        let mut engine = engine(arguments)?;
+        let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
+        let snapshot = engine.load(arguments.shards.clone()).map_err(from)?;
+        let mut written = 0;
+        if let Some(snapshot) = &snapshot {
+            let (length, state) = told::split(&snapshot.bytes).unwrap_or_default();
+            written = length;
+            aggregator.restore(state).map_err(|error| {
+                format!("the stored state of shards {} cannot be gone on from: {error}; give the same options, or remove it",
+                    shown(&arguments.shards))
+            })?;
+        }
+        engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
+        let told = Told::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written))?;
+        let listener = match &arguments.metrics {
+            None => None,
+            Some(address) => {
+                let address = metrics::address(address).map_err(|error| format!("--metrics {address}: {error}"))?;
+                Some(Listener::bind(address).map_err(|error| format!("--metrics {error}"))?)
+            }
+        };
+        let requests = requests().map_err(|error| format!("signals: {error}"))?;
+        let numbers = Arc::new(Mutex::new(Sensors::default()));
+        let seen = Arc::clone(&numbers);
+        let serve =
+            |listener: Listener| listener.serve(move || seen.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let metrics = listener.map(serve).transpose().map_err(|error| format!("--metrics: {error}"))?;
+        if let Some(metrics) = &metrics {
+            complain(format_args!("metrics at http://{0}/metrics, health at http://{0}/healthz", metrics.address()));
+        }
+        Ok(Run {
+            engine,
+            aggregator: Some(aggregator),
+            told,
+            requests,
+            reopens: 0,
+            heard: BTreeMap::new(),
+            caught_up: None,
+            refused: BTreeMap::new(),
+            is_new: false,
+            numbers,
+            _metrics: metrics,
+        })
+    }
+
+    fn go(&mut self, arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Exit, String> {
+        let now = Instant::now();
+        let (mut stored, mut numbered) = (now, now);
+        while !interrupt.is_set() && !self.told.is_gone {
+            self.take()?;
+            let now = Instant::now();
+            self.look_at_clock(now, arguments.sensor_timeout);
+            if self.aggregator().have_all_ended() && arguments.until_ended {
+                let Some(aggregator) = self.aggregator.take() else { break };
+                aggregator.finish(|news| self.told.tell(&news));
+                return self.told.finish();
+            }
+            if now - numbered >= NUMBERS {
+                numbered = now;
+                self.tell_numbers();
+            }
+            let reopens = self.requests.reopens();
+            if reopens != self.reopens {
+                self.reopens = reopens;
+                // What was told so far is in the old file, and is not to be told again in the new one.
+                self.store(arguments);
+                self.told.reopen();
+                self.store(arguments);
+            }
+            if self.is_new && now - stored >= arguments.snapshot_interval {
+                stored = now;
+                self.store(arguments);
+            }
+        }
+        self.store(arguments);
+        self.told.finish()
+    }
+
+    fn aggregator(&self) -> &Aggregator {
+        self.aggregator.as_ref().unwrap_or_else(|| unreachable!("it is taken at the end alone"))
+    }
+
+    /// Takes some batches, and lets the steps end that they end.
+    fn take(&mut self) -> Result<(), String> {
+        let Run { engine, aggregator: Some(aggregator), told, heard, refused, .. } = self else { return Ok(()) };
+        for number in 0..AT_ONCE {
+            let wait = if number == 0 { WAIT } else { Duration::ZERO };
+            let batch = match engine.next(wait).map_err(|error| error.to_string())? {
+                Read::Batch(batch) => batch,
+                Read::Nothing => break,
+            };
+            self.is_new = true;
+            match aggregator.take(&batch, |news| told.tell(&news)) {
+                Ok(sensor) => {
+                    heard.insert(sensor, Instant::now());
+                }
+                Err(refusal) => {
+                    let reason = reason(&refusal);
+                    let count = refused.entry(reason).or_insert(0);
+                    *count += 1;
+                    // A flood of them is said once; the numbers say the rest.
+                    if *count == 1 && reason != "again" {
+                        complain(format_args!("a batch does not count: {}", why(&refusal)));
+                    }
+                }
+            }
+            aggregator.advance(|news| told.tell(&news));
+        }
+        told.flush();
+        Ok(())
+    }
+
+    /// Leaves out sensors that have been silent for too long. While batches may be there that were not read, silence
+    /// means nothing.
+    fn look_at_clock(&mut self, now: Instant, timeout: Duration) {
+        let Run { engine, aggregator: Some(aggregator), told, heard, .. } = self else { return };
+        let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
+        let is_caught_up = engine.is_caught_up();
+        // By then all is told again that was told behind the last snapshot.
+        let since = *self.caught_up.get_or_insert(now);
+        if !is_caught_up {
+            self.caught_up = None;
+        } else if now - since >= 2 * timeout {
+            told.forget_known();
+        }
+        for sensor in present {
+            let last = heard.entry(sensor.clone()).or_insert(now);
+            if !is_caught_up {
+                *last = now;
+            } else if now - *last >= timeout {
+                aggregator.leave_out(&sensor, |news| told.tell(&news));
+                aggregator.advance(|news| told.tell(&news));
+                self.is_new = true;
+            }
+        }
+        told.flush();
+    }
+
+    /// Stores the state, if all that was told is written.
+    fn store(&mut self, arguments: &AggregateArguments) {
+        let Some(written) = self.told.written() else { return };
+        let snapshot = told::join(written, &self.aggregator().snapshot());
+        match self.engine.store(arguments.shards.clone(), &snapshot) {
+            Ok(()) => (self.is_new, self.told.problem) = (false, None),
+            Err(error) => {
+                let error = format!("the state cannot be stored: {error}");
+                if self.told.problem.as_ref() != Some(&error) {
+                    complain(&error);
+                }
+                self.told.problem = Some(error);
+            }
+        }
+    }
+
+    fn tell_numbers(&self) {
+        let aggregator = self.aggregator();
+        let [syn, probe] = aggregator.found();
+        let refused = self.refused.iter().map(|(&reason, &count)| (reason.into(), count));
+        let damaged = ("damaged record".into(), self.engine.damaged());
+        let numbers = Sensors {
+            updated: Some(Instant::now()),
+            sensors: aggregator.sensors().collect(),
+            begun_ns: aggregator.begun_ns(),
+            groups: aggregator.groups(),
+            waiting: aggregator.waiting(),
+            evicted: aggregator.evicted(),
+            refused: refused.chain([damaged]).collect(),
+            alerts: vec![("syn".into(), syn), ("probe".into(), probe)],
+            outputs: self
+                .told
+                .condition()
+                .map(|(name, it)| OutputState {
+                    name: name.to_owned(),
+                    errors: it.errors,
+                    dropped: it.dropped,
+                    error: it.error,
+                })
+                .into_iter()
+                .collect(),
+            problem: self.told.problem.clone(),
+        };
+        *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
+    }
+}
+
+/// The signals of a service, where there are any.
+fn requests() -> io::Result<Requests> {
+    #[cfg(unix)]
+    return Requests::install();
+    #[cfg(not(unix))]
+    Ok(Requests::default())
+}
+
+fn shown(shards: &std::ops::RangeInclusive<u8>) -> String {
+    format!("{}-{}", shards.start(), shards.end())
+}
+
+/// The reason why a batch does not count, for numbers.
+fn reason(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Error(BatchError::Version(_)) => "other version",
+        Refusal::Error(_) => "damaged",
+        Refusal::Again => "again",
+        Refusal::OldRun => "old run",
+        Refusal::Stranger(_) => "not expected",
+    }
+}
+
+/// The same for people.
+fn why(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Error(error) => error.to_string(),
+        Refusal::Again => "it was seen".to_owned(),
+        Refusal::OldRun => "a later run of its sensor has begun; two sensors may have one name".to_owned(),
+        Refusal::Stranger(sensor) => format!("it is of {sensor}, which --expect does not name"),
+    }
+}

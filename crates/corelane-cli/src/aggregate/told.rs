@@ -1,0 +1,158 @@
+//! What an aggregator has told: a file of events, or lines of text.
+
+use crate::exit::{Exit, complain};
+use crate::output::{Condition, Output, Stream, Units, is_standard};
+use corelane_monitor::eve;
+use corelane_monitor::sensors::News;
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Where scans and news of sensors go.
+pub(super) struct Told {
+    /// `None` are lines of text on the standard output.
+    eve: Option<Eve>,
+    /// Why the state is not stored, if it is not.
+    pub(super) problem: Option<String>,
+    /// Whether the reader of the standard output has gone.
+    pub(super) is_gone: bool,
+}
+
+struct Eve {
+    stream: Stream,
+    /// If it is a file that can be looked into.
+    path: Option<PathBuf>,
+    /// Lines of the file that were told behind the last snapshot, which are told again now …
+    known: HashMap<Vec<u8>, u64>,
+    /// … and where the first of them begins.
+    behind: u64,
+}
+
+impl Told {
+    /// Opens the output. `written` is the length that a file had at the snapshot that is gone on from: what is behind
+    /// that is told again, and not written again.
+    pub(super) fn open(eve: Option<&Path>, written: Option<u64>) -> Result<Self, String> {
+        let Some(path) = eve else { return Ok(Told { eve: None, problem: None, is_gone: false }) };
+        let refusal = |error: io::Error| format!("{}: {error}", path.display());
+        let is_file = !is_standard(path) && fs::metadata(path).map_or(true, |facts| facts.is_file());
+        let mut known = HashMap::new();
+        if let Some(written) = written.filter(|_| is_file) {
+            known = lines_behind(path, written).map_err(refusal)?;
+        }
+        let output = Output::append(path).map_err(|error| error.to_string())?;
+        let stream = output.into_stream().enduring(Units::Lines);
+        let path = is_file.then(|| path.to_owned());
+        let eve = Some(Eve { stream, path, known, behind: written.unwrap_or(0) });
+        Ok(Told { eve, problem: None, is_gone: false })
+    }
+
+    pub(super) fn tell(&mut self, news: &News) {
+        if let News::Sensor(event) = news {
+            complain(event);
+        }
+        match (&mut self.eve, news) {
+            (None, News::Scan(scan)) => self.is_gone |= writeln!(io::stdout().lock(), "{scan}").is_err(),
+            (None, News::Sensor(_)) => {}
+            (Some(eve), news) => {
+                let mut line = Vec::new();
+                // Memory takes all bytes.
+                let _ = match news {
+                    News::Scan(scan) => eve::write_scan(scan, &mut line),
+                    News::Sensor(event) => eve::write_sensor(event, &mut line),
+                };
+                match eve.known.get_mut(&line) {
+                    Some(1) => drop(eve.known.remove(&line)),
+                    Some(count) => *count -= 1,
+                    None => self.is_gone |= !eve.stream.put(&line),
+                }
+            }
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        match &mut self.eve {
+            Some(eve) => drop(eve.stream.flush()),
+            None => drop(io::stdout().lock().flush()),
+        }
+    }
+
+    pub(super) fn reopen(&mut self) {
+        if let Some(eve) = &mut self.eve {
+            eve.stream.reopen();
+        }
+    }
+
+    pub(super) fn condition(&self) -> Option<(&'static str, Condition)> {
+        self.eve.as_ref().map(|eve| ("events", eve.stream.condition()))
+    }
+
+    /// What has not been told again by now will not be.
+    pub(super) fn forget_known(&mut self) {
+        if let Some(eve) = &mut self.eve {
+            eve.known = HashMap::new();
+        }
+    }
+
+    /// The length of the file, once all that was told is in it, or its length before what is to be told again; `None` if
+    /// what was told cannot be written.
+    pub(super) fn written(&mut self) -> Option<u64> {
+        let Some(eve) = &mut self.eve else { return Some(0) };
+        eve.stream.flush();
+        if eve.stream.condition().error.is_some() {
+            return None;
+        }
+        if !eve.known.is_empty() {
+            return Some(eve.behind);
+        }
+        Some(eve.path.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |facts| facts.len()))
+    }
+
+    pub(super) fn finish(&mut self) -> Result<Exit, String> {
+        match self.eve.take() {
+            None => Ok(Exit::Done),
+            Some(eve) => eve.stream.finish().map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// The whole lines of a file behind this length, with how often each is there. What is torn at its end is cut off. A
+/// file that is shorter is a new one: all its lines are behind.
+fn lines_behind(path: &Path, written: u64) -> io::Result<HashMap<Vec<u8>, u64>> {
+    let mut known = HashMap::new();
+    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(known),
+        Err(error) => return Err(error),
+    };
+    let length = file.metadata()?.len();
+    let mut end = if written <= length { written } else { 0 };
+    file.seek(SeekFrom::Start(end))?;
+    let mut lines = BufReader::new(&file);
+    loop {
+        let mut line = Vec::new();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            return Ok(known);
+        }
+        if line.last() != Some(&b'\n') {
+            return cut(&file, end).map(|()| known);
+        }
+        end += line.len() as u64;
+        *known.entry(line).or_insert(0) += 1;
+    }
+}
+
+fn cut(file: &File, length: u64) -> io::Result<()> {
+    file.set_len(length)
+}
+
+/// A snapshot, with the length of the file of events before it.
+pub(super) fn join(written: u64, state: &[u8]) -> Vec<u8> {
+    [&written.to_le_bytes(), state].concat()
+}
+
+/// The parts of [`join`].
+pub(super) fn split(snapshot: &[u8]) -> Option<(u64, &[u8])> {
+    let (written, state) = snapshot.split_first_chunk()?;
+    Some((u64::from_le_bytes(*written), state))
+}

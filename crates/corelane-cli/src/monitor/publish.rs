@@ -1,0 +1,253 @@
+//! `--publish`: what a monitor tells as a sensor, batch by batch, into its log.
+//!
+//! A sensor that reads captures makes the same batches each time. So one that was killed begins anew, and what its log
+//! has already is not written again. One on an interface begins a new epoch, and the aggregator says which seconds it
+//! has lost.
+
+use crate::args::{Connection, MonitorArguments};
+use crate::exit::complain;
+use crate::interrupt::Interrupt;
+use crate::output::{Condition, is_standard};
+use crate::sensors::{Full, NatsOptions, Place, Sender, Spool, SpoolError};
+use corelane_monitor::sensors::{Header, encode};
+use corelane_monitor::{STEP_NS, Settings, StateReport};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often it is tried again to write to a log that is full.
+const RETRY: Duration = Duration::from_millis(100);
+/// How long an interface's sensor waits for the server at its end; the rest is sent by the next start.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The file beside the log that says what its last epoch is of.
+const RUN: &str = "run";
+
+/// The sending side of a monitor.
+pub(crate) struct Publisher {
+    spool: Spool,
+    header: Header,
+    /// The batches with lower sequences are in the log already.
+    known: u64,
+    is_live: bool,
+    server: Option<Server>,
+    condition: Condition,
+    interrupt: Interrupt,
+}
+
+/// A server, and the thread that sends to it once it is started.
+struct Server {
+    url: String,
+    options: NatsOptions,
+    folder: PathBuf,
+    sender: Option<Sender>,
+}
+
+impl Connection {
+    /// How to reach a server by these options.
+    pub(crate) fn options(&self) -> NatsOptions {
+        NatsOptions {
+            credentials: self.nats_credentials.clone(),
+            root_certificates: self.nats_ca.clone(),
+            client_certificate: self.nats_cert.clone().zip(self.nats_key.clone()),
+            ..NatsOptions::from_environment()
+        }
+    }
+}
+
+/// The folder of a sensor's log, if it is to have one.
+pub(crate) fn folder(arguments: &MonitorArguments) -> Result<Option<PathBuf>, String> {
+    let publishing = &arguments.publishing;
+    match (&publishing.publish, &publishing.spool) {
+        (None, _) => Ok(None),
+        (Some(Place::Files(folder)), None) => Ok(Some(folder.clone())),
+        (Some(Place::Files(_)), Some(_)) => {
+            Err("--spool is for NATS servers; with file:DIR the batches wait in that folder".to_owned())
+        }
+        (Some(Place::Nats(_)), Some(folder)) => Ok(Some(folder.clone())),
+        (Some(Place::Nats(_)), None) => {
+            Err("--publish to a NATS server needs --spool DIR, where batches wait until the server has them".to_owned())
+        }
+    }
+}
+
+impl Publisher {
+    /// Opens the log, and decides which run this is.
+    pub(super) fn open(
+        arguments: &MonitorArguments,
+        settings: &Settings,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Self>, String> {
+        let publishing = &arguments.publishing;
+        let (Some(folder), Some(place), Some(sensor)) = (folder(arguments)?, &publishing.publish, &publishing.sensor)
+        else {
+            return Ok(None);
+        };
+        let is_live = arguments.capture.interface.is_some() || arguments.files.iter().any(|file| is_standard(file));
+        let full = if is_live { Full::DropOldest } else { Full::Wait };
+        let refusal = |error: SpoolError| format!("--publish: {error}");
+        let mut spool = Spool::open(&folder, sensor.as_str(), publishing.spool_size, full).map_err(refusal)?;
+        let run = folder.join(sensor.as_str()).join(RUN);
+        let description = description(arguments, settings)?;
+        let epoch_of_run = (!is_live).then(|| read_run(&run, &description)).flatten();
+        let (epoch, known) = match spool.last() {
+            Some((epoch, sequence)) if epoch_of_run == Some(epoch) => (epoch, sequence + 1),
+            last => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+                let epoch = last.map_or(now, |(epoch, _)| now.max(epoch + 1));
+                spool.begin(epoch).map_err(refusal)?;
+                write_run(&run, epoch, &description)
+                    .map_err(|error| format!("--publish: {}: {error}", run.display()))?;
+                (epoch, 0)
+            }
+        };
+        let header = Header {
+            sensor: sensor.clone(),
+            epoch,
+            sequence: 0,
+            before: 0,
+            since_ns: 0,
+            begun_ns: 0,
+            more: false,
+            is_last: false,
+        };
+        let server = match place {
+            Place::Files(_) => None,
+            Place::Nats(url) => {
+                let options = publishing.connection.options();
+                Some(Server { url: url.clone(), options, folder, sender: None })
+            }
+        };
+        let (condition, interrupt) = (Condition::default(), interrupt.clone());
+        Ok(Some(Publisher { spool, header, known, is_live, server, condition, interrupt }))
+    }
+
+    /// Begins to send, once the process has the rights that it keeps.
+    pub(super) fn start(&mut self) -> Result<(), String> {
+        if let Some(Server { url, options, folder, sender }) = &mut self.server {
+            let started = Sender::start(url, options, folder, self.header.sensor.as_str());
+            *sender = Some(started.map_err(|error| format!("--publish: {error}"))?);
+        }
+        Ok(())
+    }
+
+    /// Takes the reports of steps that are over.
+    pub(super) fn step(&mut self, begun_ns: u64, reports: &[StateReport], is_last: bool) {
+        // What a signal has cut short goes on in the next run.
+        if is_last && !self.is_live && self.interrupt.is_set() {
+            return;
+        }
+        let mut reports = reports.to_vec();
+        if is_last && self.is_live {
+            // What was open when the capture ended has not failed.
+            reports.retain(|report| report.time_ns() <= begun_ns);
+        }
+        let header = &mut self.header;
+        if header.since_ns == 0 {
+            let first_ns = reports.iter().map(StateReport::time_ns).min().unwrap_or(begun_ns);
+            header.since_ns = begun_ns.saturating_sub(STEP_NS).min(first_ns);
+        }
+        (header.begun_ns, header.is_last) = (begun_ns, is_last);
+        let mut batches = Vec::new();
+        encode(header, &mut reports, |header, batch| batches.push((header.sequence, batch.to_vec())));
+        for (sequence, batch) in batches {
+            if sequence >= self.known && !self.append(&batch) {
+                // The next batch takes its number, and says how many reports are missing.
+                self.header.sequence = sequence;
+                break;
+            }
+        }
+    }
+
+    /// Writes a batch. Says whether it is in the log.
+    fn append(&mut self, batch: &[u8]) -> bool {
+        loop {
+            match self.spool.append(batch) {
+                Ok(dropped) => {
+                    self.condition.dropped += dropped;
+                    self.condition.error = None;
+                    return true;
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    if self.condition.error.as_ref() != Some(&error) {
+                        complain(format_args!("--publish: {error}"));
+                    }
+                    (self.condition.errors, self.condition.error) = (self.condition.errors + 1, Some(error));
+                    if self.is_live || self.interrupt.is_set() {
+                        self.condition.dropped += 1;
+                        return false;
+                    }
+                    thread::sleep(RETRY);
+                }
+            }
+        }
+    }
+
+    /// How it is.
+    pub(super) fn condition(&self) -> Condition {
+        let state = self.server.as_ref().and_then(|server| server.sender.as_ref()).map(Sender::state);
+        let error = self.condition.error.clone().or_else(|| state.and_then(|state| state.error));
+        Condition { error, ..self.condition.clone() }
+    }
+
+    /// Waits until a server has all, if there is one: of captures as long as it takes. Says what is left.
+    pub(super) fn finish(self) -> Option<String> {
+        let Condition { dropped, .. } = self.condition;
+        let mut left =
+            (dropped > 0).then(|| format!("--publish: {dropped} batches were lost, as there was no room for them"));
+        if let Some(sender) = self.server.and_then(|server| server.sender) {
+            let start = Instant::now();
+            let mut has_told = false;
+            let is_done = |sender: &Sender| sender.state().acknowledged >= self.spool.last();
+            while !is_done(&sender) && !self.interrupt.is_set() && (!self.is_live || start.elapsed() < PATIENCE) {
+                if !has_told && start.elapsed() > PATIENCE {
+                    has_told = true;
+                    let error = sender.state().error.unwrap_or_else(|| "it is slow".to_owned());
+                    complain(format_args!(
+                        "--publish: waiting for the server: {error}; Ctrl-C leaves the rest for later"
+                    ));
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            if !is_done(&sender) {
+                let rest =
+                    "--publish: the server has not got all batches; the next start of this sensor sends the rest";
+                left = left.or_else(|| Some(rest.to_owned()));
+            }
+        }
+        left
+    }
+}
+
+/// All that the batches of a run depend on.
+fn description(arguments: &MonitorArguments, settings: &Settings) -> Result<String, String> {
+    let mut text = format!("{settings:?}\n");
+    let capture = &arguments.capture;
+    if let Some(path) = &capture.filter_program {
+        let program = fs::read(path).map_err(|error| format!("--filter-program {}: {error}", path.display()))?;
+        let _ = writeln!(text, "filter {program:?}");
+    }
+    #[cfg(feature = "libpcap")]
+    let _ = writeln!(text, "filter {:?}", capture.filter);
+    for file in arguments.files.iter().filter(|file| !is_standard(file)) {
+        // What cannot be looked at is said when it is read.
+        let facts = fs::metadata(file).and_then(|facts| Ok((facts.len(), facts.modified()?))).ok();
+        let _ = writeln!(text, "{:?} {facts:?}", fs::canonicalize(file).unwrap_or_else(|_| file.clone()));
+    }
+    Ok(text)
+}
+
+/// The epoch of a run of this description, if the last one was such.
+fn read_run(path: &Path, description: &str) -> Option<u64> {
+    let text = fs::read_to_string(path).ok()?;
+    let (epoch, rest) = text.split_once('\n')?;
+    if rest == description { epoch.parse().ok() } else { None }
+}
+
+fn write_run(path: &Path, epoch: u64, description: &str) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    fs::write(&new, format!("{epoch}\n{description}"))?;
+    fs::rename(new, path)
+}

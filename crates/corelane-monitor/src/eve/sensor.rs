@@ -1,0 +1,50 @@
+//! `sensor`: what has become of a sensor. Suricata has no such event.
+
+use crate::report::{Timestamp, write_line};
+use crate::sensors::{SensorEvent, SensorNews};
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct EveRecord<'a> {
+    timestamp: String,
+    event_type: &'static str,
+    sensor: EveSensor<'a>,
+}
+
+#[derive(Serialize, Default)]
+struct EveSensor<'a> {
+    name: &'a str,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until_ns: Option<u64>,
+    /// State reports that are lost, where that is known, or have come late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reports: Option<u64>,
+}
+
+/// Writes what has become of a sensor. The time of the event is that up to which all is over; where nothing is, that at
+/// which its run has begun.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_sensor(event: &SensorEvent, mut out: impl Write) -> io::Result<()> {
+    let sensor = match event.news {
+        SensorNews::Began { since_ns } => {
+            EveSensor { state: "began", since_ns: Some(since_ns), ..EveSensor::default() }
+        }
+        SensorNews::Lost { since_ns, until_ns, reports } => {
+            let (since_ns, until_ns) = (Some(since_ns), Some(until_ns));
+            EveSensor { state: "lost", since_ns, until_ns, reports, ..EveSensor::default() }
+        }
+        SensorNews::LeftOut => EveSensor { state: "left_out", ..EveSensor::default() },
+        SensorNews::Back { late } => EveSensor { state: "back", reports: Some(late), ..EveSensor::default() },
+        SensorNews::Ended => EveSensor { state: "ended", ..EveSensor::default() },
+    };
+    let sensor = EveSensor { name: event.sensor.as_str(), ..sensor };
+    let time_ns = if event.time_ns == 0 { sensor.since_ns.unwrap_or(0) } else { event.time_ns };
+    let timestamp = Timestamp::of(time_ns).eve().escape_ascii().to_string();
+    write_line(&mut out, &EveRecord { timestamp, event_type: "sensor", sensor })
+}
