@@ -45,6 +45,8 @@ pub(crate) struct Confinement {
     pub(crate) user: Option<User>,
     /// The folders in which files may be read, created, written, truncated, renamed and removed. They have to exist.
     pub(crate) folders_rw: Vec<PathBuf>,
+    /// Files and folders that may be read besides, those of them that are there.
+    pub(crate) readable: Vec<PathBuf>,
     /// Whether to keep CAP_NET_RAW and packet sockets, so that an interface can be opened again.
     pub(crate) keep_net_raw: bool,
     /// What is closed.
@@ -245,7 +247,7 @@ impl Confinement {
         }
         self.inherited.close();
         // The user may have no way to the folders but the one through their files.
-        let ruleset = ruleset(&self.folders_rw)?;
+        let ruleset = ruleset(&self.folders_rw, &self.readable)?;
         let capabilities = Capabilities::begin(self.keep_net_raw);
         let user = match &self.user {
             Some(user) => become_user(user, self.keep_net_raw)?,
@@ -328,11 +330,14 @@ impl Capabilities {
 /// The newest interface of Landlock whose rules are applied. A newer one may refuse what is needed.
 const LANDLOCK: ABI = ABI::V6;
 
-/// What may be read besides: the interfaces, whose entries lead to devices, and the process's own state.
+/// What it takes to find a server by its name, and to know its certificate.
+pub(crate) const TO_CONNECT: [&str; 4] = ["/etc", "/run/systemd/resolve", "/usr/share/ca-certificates", "/usr/lib/ssl"];
+
+/// What any run reads besides: the interfaces, whose entries lead to devices, and the process's own state.
 const READABLE: [&str; 3] = ["/sys/class/net", "/sys/devices", "/proc/self"];
 
 /// Makes the rules of files. The folders are opened now: later their paths may be closed to the process.
-fn ruleset(folders: &[PathBuf]) -> Result<Result<RulesetCreated, RulesetError>, Refusal> {
+fn ruleset(folders: &[PathBuf], readable: &[PathBuf]) -> Result<Result<RulesetCreated, RulesetError>, Refusal> {
     // Truncation destroys as much as removal.
     let written = AccessFs::ReadFile
         | AccessFs::ReadDir
@@ -351,8 +356,11 @@ fn ruleset(folders: &[PathBuf]) -> Result<Result<RulesetCreated, RulesetError>, 
         open.push((PathFd::new(path).map_err(|error| refused(error.to_string()))?, written));
     }
     // What is not there need not be read.
-    let readable = READABLE.iter().filter_map(|path| PathFd::new(path).ok());
-    open.extend(readable.map(|folder| (folder, AccessFs::ReadFile | AccessFs::ReadDir)));
+    let readable = READABLE.iter().map(Path::new).chain(readable.iter().map(PathBuf::as_path));
+    open.extend(readable.filter_map(|path| {
+        let access = if path.is_dir() { AccessFs::ReadFile | AccessFs::ReadDir } else { AccessFs::ReadFile.into() };
+        Some((PathFd::new(path).ok()?, access))
+    }));
     let create = || {
         let mut ruleset = Ruleset::default()
             .handle_access(AccessFs::from_all(LANDLOCK))?

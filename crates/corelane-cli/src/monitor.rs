@@ -6,6 +6,8 @@ mod service;
 #[cfg(target_os = "linux")]
 mod wire;
 
+#[cfg(target_os = "linux")]
+use crate::args::Connection;
 use crate::args::{Capture, Endless, Format, MonitorArguments, RuleName, Whether};
 #[cfg(target_os = "linux")]
 use crate::confine::{self, Confinement, Inherited, User};
@@ -18,6 +20,8 @@ use crate::metrics::{self, Listener};
 use crate::notify::Notify;
 use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
+#[cfg(target_os = "linux")]
+use crate::sensors::Place;
 use crate::tap::{Copy, CopyEnd, Tap};
 use crate::top::Replay;
 use corelane::error::ChannelError;
@@ -38,6 +42,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use outputs::Outputs;
+use publish::Publisher;
 use service::Service;
 #[cfg(target_os = "linux")]
 use wire::Wire;
@@ -71,7 +76,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Ok(opened) => opened,
         Err(refusal) => return refused(refusal),
     };
-    match publish::Publisher::open(arguments, &work.settings, interrupt) {
+    match start.publisher(arguments, &work.settings, interrupt) {
         Ok(publisher) => outputs.publisher = publisher,
         Err(refusal) => return refused(refusal),
     }
@@ -227,6 +232,23 @@ impl Start {
     }
 }
 
+impl Start {
+    /// The sending side, if this is a sensor, opened as the user that the process becomes would.
+    fn publisher(
+        &self,
+        arguments: &MonitorArguments,
+        settings: &Settings,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Publisher>, String> {
+        let open = || Publisher::open(arguments, settings, interrupt);
+        #[cfg(target_os = "linux")]
+        if let Some(user) = &self.user {
+            return user.act(open).map_err(|refusal| refusal.to_string())?;
+        }
+        open()
+    }
+}
+
 /// The user that the process becomes, if the options name one that it can become.
 fn user(arguments: &MonitorArguments) -> Result<Option<User>, String> {
     #[cfg(target_os = "linux")]
@@ -262,7 +284,7 @@ pub(crate) fn inputs(
     let capture = &arguments.capture;
     let create = |how| capture.write.as_ref().map(|path| open(path, user.as_ref(), how)).transpose();
     let Some(interface) = &capture.interface else {
-        outputs.publisher.iter_mut().try_for_each(publish::Publisher::start)?;
+        outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
         let copy = create(Output::replace)?.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
@@ -294,7 +316,7 @@ pub(crate) fn inputs(
                 folder.display()
             ));
         }
-        outputs.publisher.iter_mut().try_for_each(publish::Publisher::start)?;
+        outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
         let service =
@@ -329,7 +351,16 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
     let files = files.filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file());
     let mut folders_rw: Vec<PathBuf> = files.filter_map(|path| path.parent().map(Path::to_owned)).collect();
     folders_rw.dedup();
-    Confinement { user, folders_rw, keep_net_raw: !arguments.endless.drop_all, inherited }
+    let publishing = &arguments.publishing;
+    let log = publish::folder(arguments).ok().flatten().zip(publishing.sensor.as_ref());
+    folders_rw.extend(log.map(|(folder, sensor)| folder.join(sensor.as_str())));
+    let mut readable = Vec::new();
+    if let Some(Place::Nats(_)) = publishing.publish {
+        let Connection { nats_credentials, nats_ca, nats_cert, nats_key } = &publishing.connection;
+        readable.extend(confine::TO_CONNECT.map(PathBuf::from));
+        readable.extend([nats_credentials, nats_ca, nats_cert, nats_key].into_iter().flatten().cloned());
+    }
+    Confinement { user, folders_rw, readable, keep_net_raw: !arguments.endless.drop_all, inherited }
 }
 
 /// The settings of the second analysis, if the options ask for it.

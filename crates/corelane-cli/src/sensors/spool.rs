@@ -166,6 +166,9 @@ impl Spool {
         if newest.is_some_and(|newest| epoch < newest) || self.last.is_some_and(|last| epoch <= last.0) {
             return Err(SpoolError::Epoch(epoch));
         }
+        // Now, as a process that has given up its rights makes no folders.
+        let path = epoch_path(&self.folder, epoch);
+        fs::create_dir_all(&path).map_err(|error| SpoolError::Io(path, error))?;
         self.next = Some((epoch, 0));
         self.open = None;
         Ok(())
@@ -254,7 +257,10 @@ impl Spool {
         if needs_segment {
             let path = segment_path(&self.folder, epoch, sequence);
             let failed = |error| SpoolError::Io(path.clone(), error);
-            fs::create_dir_all(epoch_path(&self.folder, epoch)).map_err(failed)?;
+            let folder = epoch_path(&self.folder, epoch);
+            if !folder.is_dir() {
+                fs::create_dir_all(folder).map_err(failed)?;
+            }
             // It may be there, without a record: that of a process that was killed, or a disk that was full.
             let mut options = OpenOptions::new();
             let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
