@@ -121,8 +121,8 @@ pub(crate) trait Engine: Send {
     ///
     /// # Errors
     ///
-    /// As of a full disk, or a server that cannot be reached for some seconds. Then either snapshot is there, whole; and
-    /// what could not be removed is by a later call.
+    /// As of a full disk, or a server that cannot be reached for some seconds. Then either snapshot is there, whole;
+    /// and what could not be removed is by a later call.
     fn store(&mut self, shards: RangeInclusive<u8>, snapshot: &[u8]) -> Result<(), EngineError>;
 
     /// How many records or messages could not be read at all.

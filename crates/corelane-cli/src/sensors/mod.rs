@@ -16,9 +16,8 @@
 //! log; with NATS a thread sends from it, and trims it as the server acknowledges.
 //!
 //! Every batch comes at least once, and those of a sensor in their order, but for repetitions: the aggregator drops
-//! sequences that it has seen.
-//! An aggregator stores a snapshot together with its position, and reads on from there after a restart. What no
-//! stored snapshot needs any more is removed.
+//! sequences that it has seen. An aggregator stores a snapshot together with its position, and reads on from there
+//! after a restart. What no stored snapshot needs any more is removed.
 //!
 //! | file | what |
 //! |---|---|
@@ -43,6 +42,6 @@ pub(crate) use self::{
     engine::{Engine, EngineError, Place, Read, Snapshot},
     files::Files,
     log::{Batch, Log, MOST_BATCH, is_sensor_name},
-    nats::{Nats, NatsOptions, Sender, SenderState},
+    nats::{Nats, NatsError, NatsOptions, Sender, SenderState},
     spool::{Full, Spool, SpoolError},
 };

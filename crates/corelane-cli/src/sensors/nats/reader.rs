@@ -317,7 +317,7 @@ impl Engine for Nats {
 
     fn is_caught_up(&self) -> bool {
         let mut progress = lock(&self.progress);
-        if progress.run == 0 || progress.run != self.read.0 {
+        if progress.run == 0 || progress.run != self.read.0 || !self.is_connected() {
             return false;
         }
         if let Some((_, at)) = progress.goal.take_if(|(count, _)| self.read.1 >= *count) {

@@ -404,7 +404,8 @@ fn certificates(folder: &Path) -> bool {
         for name in server client; do
             request $name
             echo subjectAltName=DNS:localhost,IP:127.0.0.1 > names
-            openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out $name.pem
+            openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names \\
+                -out $name.pem
         done";
     let mut command = Command::new("sh");
     let status = command.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
