@@ -1,8 +1,8 @@
 //! `corelane aggregate`: the scans of many sensors.
 //!
 //! One thread takes batches from the engine, lets steps end, writes what is found and stores snapshots. After it was
-//! killed it goes on from the last snapshot, and tells again what it has told since then. A file of events knows what of
-//! that it holds already (`told`), so nothing is in it twice.
+//! killed it goes on from the last snapshot, and tells again what it has told since then. What of that a file of events
+//! holds already is known (`told`), so nothing is in it twice.
 
 mod told;
 

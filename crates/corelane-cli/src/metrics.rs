@@ -1,5 +1,5 @@
-//! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service. `metrics/sensors.rs` has those of
-//! an aggregator.
+//! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service. Those of an aggregator are in
+//! `metrics/sensors.rs`.
 //!
 //! Threads of its own answer from a copy of what the run said last: a scrape costs the run a lock that is held for the
 //! exchange of a pointer. A client is given up after four seconds, or when there are 64 newer ones, so that none holds

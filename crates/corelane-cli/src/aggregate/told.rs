@@ -94,8 +94,8 @@ impl Told {
         }
     }
 
-    /// The length of the file, once all that was told is in it, or its length before what is to be told again; `None` if
-    /// what was told cannot be written.
+    /// The length of the file, once all that was told is in it, or its length before what is to be told again. `None`
+    /// means that what was told cannot be written.
     pub(super) fn written(&mut self) -> Option<u64> {
         let Some(eve) = &mut self.eve else { return Some(0) };
         eve.stream.flush();

@@ -116,7 +116,7 @@ fn number(name: &str) -> Option<u64> {
     (format!("{number:016x}") == name).then_some(number)
 }
 
-/// What is in a folder that may not be there; names that are no text are nobody's here.
+/// What is in a folder that may not be there; names that are no text are of nothing here.
 pub(super) fn entries(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

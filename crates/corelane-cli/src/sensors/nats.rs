@@ -6,7 +6,7 @@
 //! | object store `corelane-snapshots` | the aggregators' snapshots, `PREFIX.A-B` |
 //!
 //! The stream is made by whom it is missing first: in files, with a bound or without one, and refusing what is beyond
-//! it, so that nothing goes that nobody has read. One that is there is used as it is.
+//! it, so that nothing goes unread. One that is there is used as it is.
 //!
 //! # Order
 //!

@@ -220,7 +220,7 @@ impl Spool {
     }
 
     /// Removes the oldest segments, until so many bytes more are within the bound. Says how many batches went that
-    /// nobody had said are not needed.
+    /// were not trimmed.
     fn drop_oldest(&mut self, found: &[Segment], needed: u64, is_left: bool) -> Result<u64, SpoolError> {
         let needless = trimmed(&self.folder);
         let mut dropped = 0;

@@ -146,7 +146,7 @@ fn the_program_and_each_command_have_a_man_page() {
     };
     let program = page(&["man"]);
     assert!(program.contains(".TH corelane 1"), "{program}");
-    for command in ["monitor", "top", "gen", "completions", "man"] {
+    for command in ["monitor", "top", "aggregate", "gen", "completions", "man"] {
         assert!(program.contains(&format!("corelane-{command}(1)")), "{program}");
         let page = page(&["man", command]);
         assert!(page.contains(&format!(".TH corelane-{command} 1")), "{page}");

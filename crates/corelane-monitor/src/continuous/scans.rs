@@ -304,8 +304,8 @@ impl Scans {
         });
     }
 
-    /// Takes the reports that have counted, and, at the end of the run, those that would have later, where they are given
-    /// out.
+    /// Takes the reports that have counted, where they are given out. At the end of the run those that would have
+    /// counted later are among them.
     pub(crate) fn take_counted(&mut self) -> Option<Vec<StateReport>> {
         self.counted.as_mut().map(std::mem::take)
     }

@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 /// The version of the format.
 pub const VERSION: u8 = 1;
-/// The most bytes of a batch; a sensor makes several of more. NATS takes messages of up to 1 MiB, unless told otherwise.
+/// The most bytes of a batch; a sensor makes several of more. NATS takes messages of 1 MiB, unless told otherwise.
 pub const MOST_BYTES: usize = 512 << 10;
 
 const MAGIC: [u8; 3] = *b"CLB";
@@ -31,8 +31,8 @@ const SAME_SOURCE: u8 = 1 << 1;
 const SAME_DESTINATION: u8 = 1 << 2;
 /// … and the port.
 const SAME_PORT: u8 = 1 << 3;
-/// The shift of what became of it: 0 and 1 are a SYN that was unanswered or rejected, then come failed and then answered
-/// probes, by their kinds.
+/// The shift of what became of it: 0 and 1 are a SYN that was unanswered or rejected, then come probes by their kinds,
+/// first failed and then answered ones.
 const OUTCOME: u32 = 4;
 
 /// A failure that is known after the end of a run has at most this much later a time, in nanoseconds.

@@ -1,7 +1,7 @@
-//! Scans over many sensors: what each tells, and who joins it.
+//! Scans over many sensors: what each tells, and what joins it.
 //!
-//! One machine's MainAnalyzer hears all SubAnalyzers of one capture. A scanner that shows few hosts to each of many taps
-//! is seen by none of them. So a sensor, which is a monitor [in steps](crate::watch()), gives out its
+//! One machine's MainAnalyzer hears all SubAnalyzers of one capture. A scanner that shows few hosts to each of many
+//! taps is seen by none of them. So a sensor, which is a monitor [in steps](crate::watch()), gives out its
 //! [state reports](crate::Found::Step), and an [`Aggregator`] is the MainAnalyzer of all of them:
 //!
 //! ```text
@@ -15,10 +15,10 @@
 //! # Why the answer is that of one monitor
 //!
 //! - A failure depends on the packets of its address pair alone, and each pair is at one sensor.
-//! - A step is over when all sensors have passed it. Its failures then count in an order without ties: the same as where
-//!   one monitor sees all packets. At the end of all sensors, what was open fails by the latest of their times.
-//! - A group of failures has one source, and a source is in one [shard](shard_of()). So aggregators that share the shards
-//!   give together the scans of one.
+//! - A step is over when all sensors have passed it. Its failures then count in an order without ties: the same as
+//!   where one monitor sees all packets. At the end of all sensors, what was open fails by the latest of their times.
+//! - A group of failures has one source, and a source is in one [shard](shard_of()). So aggregators that share the
+//!   shards give together the scans of one.
 //! - Transport may bring a batch again. Batches have numbers, and those that were seen are dropped. A
 //!   [snapshot](Aggregator::snapshot) has the state and these numbers.
 //!
