@@ -69,7 +69,10 @@ fn aggregate(
     let hears = |scans: &mut Vec<ScanEvent>, news: News| match news {
         News::Scan(scan) => scans.push(scan),
         News::Sensor(event) => {
-            assert!(matches!(event.news, SensorNews::Began { .. } | SensorNews::Ended), "nothing is missing: {event:?}")
+            assert!(
+                matches!(event.news, SensorNews::Began { .. } | SensorNews::Ended),
+                "nothing is missing: {event:?}"
+            );
         }
     };
     while !aggregator.have_all_ended() {
