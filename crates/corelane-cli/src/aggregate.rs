@@ -28,9 +28,9 @@ const AT_ONCE: usize = 256;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AggregateArguments, interrupt: &Interrupt) -> Exit {
-    let run = Run::open(arguments);
-    match run.and_then(|mut run| run.go(arguments, interrupt)) {
-        Ok(exit) => exit,
+    match Run::open(arguments, interrupt) {
+        Ok(Some(mut run)) => run.go(arguments, interrupt).unwrap_or_else(refused),
+        Ok(None) => Exit::Done,
         Err(refusal) => refused(refusal),
     }
 }
@@ -72,8 +72,9 @@ fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
 }
 
 impl Run {
-    /// Opens all, and goes on from the last snapshot, if there is one.
-    fn open(arguments: &AggregateArguments) -> Result<Self, String> {
+    /// Opens all, and goes on from the last snapshot, if there is one. A server that cannot be reached is waited for, up
+    /// to a signal.
+    fn open(arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Option<Self>, String> {
         let settings = Settings {
             vertical_threshold: arguments.vertical_threshold,
             horizontal_threshold: arguments.horizontal_threshold,
@@ -89,7 +90,20 @@ impl Run {
             Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
         let mut engine = engine(arguments)?;
         let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
-        let snapshot = engine.load(arguments.shards.clone()).map_err(from)?;
+        let mut has_told = false;
+        let snapshot = loop {
+            match engine.load(arguments.shards.clone()) {
+                Err(error @ EngineError::Disconnected(..)) => {
+                    if !std::mem::replace(&mut has_told, true) {
+                        complain(format_args!("--from: {error}; it is waited for"));
+                    }
+                    if interrupt.is_set() {
+                        return Ok(None);
+                    }
+                }
+                loaded => break loaded.map_err(from)?,
+            }
+        };
         let mut written = 0;
         if let Some(snapshot) = &snapshot {
             let (length, state) = told::split(&snapshot.bytes).unwrap_or_default();
@@ -117,7 +131,7 @@ impl Run {
         if let Some(metrics) = &metrics {
             complain(format_args!("metrics at http://{0}/metrics, health at http://{0}/healthz", metrics.address()));
         }
-        Ok(Run {
+        Ok(Some(Run {
             engine,
             aggregator: Some(aggregator),
             told,
@@ -129,7 +143,7 @@ impl Run {
             is_new: false,
             numbers,
             _metrics: metrics,
-        })
+        }))
     }
 
     fn go(&mut self, arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Exit, String> {
@@ -266,7 +280,7 @@ impl Run {
                 })
                 .into_iter()
                 .collect(),
-            problem: self.told.problem.clone(),
+            problem: self.told.problem.clone().or_else(|| self.engine.problem()),
         };
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
     }

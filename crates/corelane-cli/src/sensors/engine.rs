@@ -127,6 +127,11 @@ pub(crate) trait Engine: Send {
 
     /// How many records or messages could not be read at all.
     fn damaged(&self) -> u64;
+
+    /// Why no batches come, if that is so.
+    fn problem(&self) -> Option<String> {
+        None
+    }
 }
 
 /// How old the knowledge may be that [`is_caught_up`](Engine::is_caught_up) rests on.

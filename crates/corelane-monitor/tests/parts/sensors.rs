@@ -173,3 +173,74 @@ fn a_scan_of_hosts_at_ten_sensors_is_found_by_none_of_them_but_by_their_aggregat
     assert_eq!(states, [(21, true), (150, false)]);
     assert_eq!(scans[0].scan.source(), "203.0.113.9".parse::<std::net::IpAddr>().expect("an address"));
 }
+
+/// The processor's time and the memory of an aggregator, by what sensors send. It prints figures for docs/benchmarks.md:
+/// `cargo test --release -p corelane-monitor --test parts -- --ignored --nocapture load`.
+#[test]
+#[ignore = "measures"]
+fn load_of_an_aggregator() {
+    let settings = Settings::default();
+    for (sensors, seconds, failures, sources) in [
+        (1000, 20, 0, 1),
+        (100, 20, 100, 50),
+        (100, 20, 1000, 1 << 20),
+        (100, 20, 1000, 100),
+        (10, 10, 20_000, 1 << 24),
+    ] {
+        let mut choices = Choices(5);
+        let batches: Vec<_> = (0..sensors)
+            .map(|number| {
+                let mut packets = Vec::new();
+                for second in 0..seconds {
+                    let time_ns = START + second * SECOND;
+                    // One that does not fail, so that each second has a packet.
+                    packets.push((time_ns, tcp(time_ns, "192.0.2.1 5000", "192.0.2.2 80", 0x10).frame()));
+                    for failure in 0..failures {
+                        let time_ns = time_ns + failure * (SECOND / failures);
+                        let [a, b, c] = (choices.below(sources) as u32 | 0x0100_0000).to_be_bytes()[1..] else {
+                            return Vec::new();
+                        };
+                        let from = format!("11.{a}.{b}.{c} 40000");
+                        let to = format!("10.{}.{}.{} 443", number % 256, choices.below(256), choices.below(256));
+                        packets.push((time_ns, tcp(time_ns, &from, &to, SYN).frame()));
+                    }
+                }
+                let records =
+                    packets.into_iter().map(|(time_ns, data)| (time_ns, data.len() as u32, LinkType::RAW, data));
+                monitor(Records(records.collect(), 0), &settings, 0, number).1
+            })
+            .collect();
+        let memory = || {
+            let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+            text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+        };
+        let bytes: usize = batches.iter().flatten().map(Vec::len).sum();
+        let count: usize = batches.iter().map(Vec::len).sum();
+        let (before, start) = (memory(), std::time::Instant::now());
+        let mut aggregator = Aggregator::new(&settings, &Continuous::default(), 0..=255, (0..sensors).map(name));
+        // The last batches end all.
+        for round in 0..batches.iter().map(Vec::len).max().unwrap_or(0) - 1 {
+            for batch in batches.iter().filter_map(|batches| batches.get(round)) {
+                aggregator.take(batch, |_| ()).expect("a batch");
+                aggregator.advance(|_| ());
+            }
+        }
+        let took = start.elapsed();
+        let reports: u64 = aggregator.sensors().map(|sensor| sensor.reports).sum();
+        let (groups, memory) = (aggregator.groups(), memory().saturating_sub(before));
+        let start = std::time::Instant::now();
+        let snapshot = aggregator.snapshot();
+        println!(
+            "{sensors} sensors, {failures} failures/s of {sources} sources: {count} batches, {reports} reports, {:.1} bytes a \
+             report, {} a batch; {:.2} us a batch, {:.0} ns a report; {groups} groups, {memory} bytes, {:.0} a group; \
+             snapshot {} bytes in {:?}",
+            bytes as f64 / reports.max(1) as f64,
+            bytes / count,
+            took.as_secs_f64() * 1e6 / count as f64,
+            took.as_secs_f64() * 1e9 / reports.max(1) as f64,
+            memory as f64 / groups.max(1) as f64,
+            snapshot.len(),
+            start.elapsed(),
+        );
+    }
+}

@@ -344,6 +344,10 @@ impl Engine for Nats {
     fn damaged(&self) -> u64 {
         self.damaged
     }
+
+    fn problem(&self) -> Option<String> {
+        self.error()
+    }
 }
 
 impl Drop for Nats {
