@@ -16,7 +16,7 @@ use corelane_monitor::{Continuous, Settings};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use told::Told;
 
 /// How long the next batch is waited for before other work is looked at.
@@ -25,6 +25,8 @@ const WAIT: Duration = Duration::from_millis(100);
 const NUMBERS: Duration = Duration::from_secs(1);
 /// Batches between two looks at the clock, where they come without end.
 const AT_ONCE: usize = 256;
+/// How far the clock of a sensor may be ahead.
+const AHEAD: Duration = Duration::from_secs(600);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AggregateArguments, interrupt: &Interrupt) -> Exit {
@@ -44,6 +46,8 @@ struct Run {
     reopens: usize,
     /// When a sensor was heard last, or was known to be missing.
     heard: BTreeMap<SensorName, Instant>,
+    /// Whether there was no snapshot.
+    is_first: bool,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
     /// Batches that did not count.
@@ -60,7 +64,8 @@ fn table_bytes(memory_limit: u64) -> Option<u64> {
 }
 
 fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
-    Ok(match &arguments.from {
+    let from: Place = arguments.from.parse().map_err(|error| format!("--from: {error}"))?;
+    Ok(match &from {
         Place::Files(folder) if !folder.is_dir() => {
             return Err(format!("--from {}: there is no such folder; sensors make it with --publish", arguments.from));
         }
@@ -138,6 +143,7 @@ impl Run {
             requests,
             reopens: 0,
             heard: BTreeMap::new(),
+            is_first: snapshot.is_none(),
             caught_up: None,
             refused: BTreeMap::new(),
             is_new: false,
@@ -147,12 +153,16 @@ impl Run {
     }
 
     fn go(&mut self, arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Exit, String> {
+        // Before anything is told, so that what is told twice is known.
+        if self.is_first {
+            self.store(arguments);
+        }
         let now = Instant::now();
         let (mut stored, mut numbered) = (now, now);
         while !interrupt.is_set() && !self.told.is_gone {
             self.take()?;
             let now = Instant::now();
-            self.look_at_clock(now, arguments.sensor_timeout);
+            self.look_at_clock(now, arguments);
             if self.aggregator().have_all_ended() && arguments.until_ended {
                 let Some(aggregator) = self.aggregator.take() else { break };
                 aggregator.finish(|news| self.told.tell(&news));
@@ -175,7 +185,9 @@ impl Run {
                 self.store(arguments);
             }
         }
-        self.store(arguments);
+        if !self.told.is_gone {
+            self.store(arguments);
+        }
         self.told.finish()
     }
 
@@ -186,6 +198,8 @@ impl Run {
     /// Takes some batches, and lets the steps end that they end.
     fn take(&mut self) -> Result<(), String> {
         let Run { engine, aggregator: Some(aggregator), told, heard, refused, .. } = self else { return Ok(()) };
+        let latest = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
+        let latest_ns = u64::try_from(latest.as_nanos()).unwrap_or(u64::MAX);
         for number in 0..AT_ONCE {
             let wait = if number == 0 { WAIT } else { Duration::ZERO };
             let batch = match engine.next(wait).map_err(|error| error.to_string())? {
@@ -193,7 +207,7 @@ impl Run {
                 Read::Nothing => break,
             };
             self.is_new = true;
-            match aggregator.take(&batch, |news| told.tell(&news)) {
+            match aggregator.take(&batch, engine.sensor(), latest_ns, |news| told.tell(&news)) {
                 Ok(sensor) => {
                     heard.insert(sensor, Instant::now());
                 }
@@ -215,7 +229,9 @@ impl Run {
 
     /// Leaves out sensors that have been silent for too long. While batches may be there that were not read, silence
     /// means nothing.
-    fn look_at_clock(&mut self, now: Instant, timeout: Duration) {
+    fn look_at_clock(&mut self, now: Instant, arguments: &AggregateArguments) {
+        let timeout = arguments.sensor_timeout;
+        let mut left_out = false;
         let Run { engine, aggregator: Some(aggregator), told, heard, .. } = self else { return };
         let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
         let is_caught_up = engine.is_caught_up();
@@ -232,11 +248,18 @@ impl Run {
                 *last = now;
             } else if now - *last >= timeout {
                 aggregator.leave_out(&sensor, |news| told.tell(&news));
-                aggregator.advance(|news| told.tell(&news));
-                self.is_new = true;
+                left_out = true;
             }
         }
-        told.flush();
+        if left_out {
+            // What the clock has decided is not decided again after a restart.
+            self.store(arguments);
+            self.is_new = true;
+            if let Some(aggregator) = &mut self.aggregator {
+                aggregator.advance(|news| self.told.tell(&news));
+            }
+        }
+        self.told.flush();
     }
 
     /// Stores the state, if all that was told is written.
@@ -306,6 +329,8 @@ fn reason(refusal: &Refusal) -> &'static str {
         Refusal::Again => "again",
         Refusal::OldRun => "old run",
         Refusal::Stranger(_) => "not expected",
+        Refusal::OtherName(_) => "other name",
+        Refusal::Future(_) => "future",
     }
 }
 
@@ -316,5 +341,9 @@ fn why(refusal: &Refusal) -> String {
         Refusal::Again => "it was seen".to_owned(),
         Refusal::OldRun => "a later run of its sensor has begun; two sensors may have one name".to_owned(),
         Refusal::Stranger(sensor) => format!("it is of {sensor}, which --expect does not name"),
+        Refusal::OtherName(sensor) => format!("it is of {sensor}, and came as another sensor's"),
+        Refusal::Future(sensor) => {
+            format!("the clock of {sensor} is more than {} s ahead of the one here", AHEAD.as_secs())
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::sensors::{Place, is_sensor_name};
+use crate::sensors::is_sensor_name;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
@@ -215,8 +215,8 @@ pub(crate) struct Endless {
 pub(crate) struct Publishing {
     /// Sends failed attempts and probes there, with --continuous or -i: `file:DIR`, a folder of this machine, or
     /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream
-    #[arg(long, value_name = "PLACE", value_parser = str::parse::<Place>, requires_all = ["endless", "sensor"])]
-    pub(crate) publish: Option<Place>,
+    #[arg(long, value_name = "PLACE", requires_all = ["endless", "sensor"])]
+    pub(crate) publish: Option<String>,
 
     /// The name of this sensor, of letters, digits, `-` and `_`; no other has it
     #[arg(long, value_name = "NAME", value_parser = sensor, requires = "publish")]
@@ -596,8 +596,9 @@ Exit codes: 0 done, also by SIGTERM or Ctrl-C; 1 some output is missing; 2 wrong
 could be read.")]
 pub(crate) struct AggregateArguments {
     /// Where the sensors publish: `file:DIR`, `nats://HOST:PORT` or `tls://HOST:PORT`
-    #[arg(long, value_name = "PLACE", value_parser = str::parse::<Place>)]
-    pub(crate) from: Place,
+    // As text, since an error of the parser would show a password that should not be there.
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) from: String,
 
     /// The shards of sources, 0 to 255, that this aggregator takes; others take the rest
     #[arg(long, value_name = "A-B", default_value = "0-255", value_parser = shards)]

@@ -164,7 +164,11 @@ fn settings(arguments: &MonitorArguments) -> Settings {
         horizontal_threshold: detection.horizontal_threshold,
         rule: detection.rule.into(),
         ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
-        probes: outputs.format == Format::Text || outputs.probes || outputs.eve.is_some() || outputs.html.is_some(),
+        probes: outputs.format == Format::Text
+            || outputs.probes
+            || outputs.eve.is_some()
+            || outputs.html.is_some()
+            || arguments.publishing.publish.is_some(),
         tunnels: detection.tunnels.map_or(opens_tunnels, |whether| whether == Whether::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
@@ -355,7 +359,7 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
     let log = publish::folder(arguments).ok().flatten().zip(publishing.sensor.as_ref());
     folders_rw.extend(log.map(|(folder, sensor)| folder.join(sensor.as_str())));
     let mut readable = Vec::new();
-    if let Some(Place::Nats(_)) = publishing.publish {
+    if let Ok(Some(Place::Nats(_))) = publish::place(arguments) {
         let Connection { nats_credentials, nats_ca, nats_cert, nats_key } = &publishing.connection;
         readable.extend(confine::TO_CONNECT.map(PathBuf::from));
         readable.extend([nats_credentials, nats_ca, nats_cert, nats_key].into_iter().flatten().cloned());

@@ -80,6 +80,7 @@ impl Told {
     pub(super) fn reopen(&mut self) {
         if let Some(eve) = &mut self.eve {
             eve.stream.reopen();
+            eve.behind = 0;
         }
     }
 

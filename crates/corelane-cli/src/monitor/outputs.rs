@@ -170,7 +170,7 @@ impl Outputs {
             },
             Found::Step { begun_ns, reports, is_last } => {
                 if let Some(publisher) = &mut self.publisher {
-                    publisher.step(*begun_ns, reports, *is_last);
+                    publisher.step(*begun_ns, reports, *is_last, progress.is_stopped());
                 }
             }
             Found::Snapshot(report, findings) => {

@@ -31,6 +31,7 @@ pub(crate) struct Publisher {
     /// The batches with lower sequences are in the log already.
     known: u64,
     is_live: bool,
+    run: Run,
     server: Option<Server>,
     condition: Condition,
     interrupt: Interrupt,
@@ -56,12 +57,18 @@ impl Connection {
     }
 }
 
+/// Where batches go, if they are to go anywhere.
+pub(crate) fn place(arguments: &MonitorArguments) -> Result<Option<Place>, String> {
+    let place =
+        arguments.publishing.publish.as_ref().map(|place| place.parse().map_err(|error| format!("--publish: {error}")));
+    place.transpose()
+}
+
 /// The folder of a sensor's log, if it is to have one.
 pub(crate) fn folder(arguments: &MonitorArguments) -> Result<Option<PathBuf>, String> {
-    let publishing = &arguments.publishing;
-    match (&publishing.publish, &publishing.spool) {
+    match (place(arguments)?, &arguments.publishing.spool) {
         (None, _) => Ok(None),
-        (Some(Place::Files(folder)), None) => Ok(Some(folder.clone())),
+        (Some(Place::Files(folder)), None) => Ok(Some(folder)),
         (Some(Place::Files(_)), Some(_)) => {
             Err("--spool is for NATS servers; with file:DIR the batches wait in that folder".to_owned())
         }
@@ -80,7 +87,7 @@ impl Publisher {
         interrupt: &Interrupt,
     ) -> Result<Option<Self>, String> {
         let publishing = &arguments.publishing;
-        let (Some(folder), Some(place), Some(sensor)) = (folder(arguments)?, &publishing.publish, &publishing.sensor)
+        let (Some(folder), Some(place), Some(sensor)) = (folder(arguments)?, place(arguments)?, &publishing.sensor)
         else {
             return Ok(None);
         };
@@ -88,23 +95,33 @@ impl Publisher {
         let full = if is_live { Full::DropOldest } else { Full::Wait };
         let refusal = |error: SpoolError| format!("--publish: {error}");
         let mut spool = Spool::open(&folder, sensor.as_str(), publishing.spool_size, full).map_err(refusal)?;
-        let run = folder.join(sensor.as_str()).join(RUN);
-        let description = description(arguments, settings)?;
-        let epoch_of_run = (!is_live).then(|| read_run(&run, &description)).flatten();
-        let (epoch, known) = match spool.last() {
-            Some((epoch, sequence)) if epoch_of_run == Some(epoch) => (epoch, sequence + 1),
-            last => {
+        let path = folder.join(sensor.as_str()).join(RUN);
+        let description = if is_live { "an interface".to_owned() } else { description(arguments, settings)? };
+        let before = Run::read(&path).filter(|run| spool.last().is_some_and(|(epoch, _)| epoch == run.epoch));
+        let mut run = Run { path, epoch: 0, is_done: is_live, description };
+        let known = match (before, spool.last()) {
+            (Some(before), Some((epoch, sequence))) if !is_live && before.description == run.description => {
+                (run.epoch, run.is_done) = (epoch, before.is_done);
+                sequence + 1
+            }
+            // All of it would count again, at later times than its own.
+            (Some(before), _) if !is_live && !before.is_done => {
+                return Err(format!(
+                    "--publish: the log of sensor {sensor} holds a run over other captures, or by other options, that has \
+                     not ended; start that one again to its end, or name another --sensor"
+                ));
+            }
+            (_, last) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-                let epoch = last.map_or(now, |(epoch, _)| now.max(epoch + 1));
-                spool.begin(epoch).map_err(refusal)?;
-                write_run(&run, epoch, &description)
-                    .map_err(|error| format!("--publish: {}: {error}", run.display()))?;
-                (epoch, 0)
+                run.epoch = last.map_or(now, |(epoch, _)| now.max(epoch + 1));
+                spool.begin(run.epoch).map_err(refusal)?;
+                run.write().map_err(|error| format!("--publish: {}: {error}", run.path.display()))?;
+                0
             }
         };
         let header = Header {
             sensor: sensor.clone(),
-            epoch,
+            epoch: run.epoch,
             sequence: 0,
             before: 0,
             since_ns: 0,
@@ -116,11 +133,11 @@ impl Publisher {
             Place::Files(_) => None,
             Place::Nats(url) => {
                 let options = publishing.connection.options();
-                Some(Server { url: url.clone(), options, folder, sender: None })
+                Some(Server { url, options, folder, sender: None })
             }
         };
         let (condition, interrupt) = (Condition::default(), interrupt.clone());
-        Ok(Some(Publisher { spool, header, known, is_live, server, condition, interrupt }))
+        Ok(Some(Publisher { spool, header, known, is_live, run, server, condition, interrupt }))
     }
 
     /// Begins to send, once the process has the rights that it keeps.
@@ -132,10 +149,10 @@ impl Publisher {
         Ok(())
     }
 
-    /// Takes the reports of steps that are over.
-    pub(super) fn step(&mut self, begun_ns: u64, reports: &[StateReport], is_last: bool) {
-        // What a signal has cut short goes on in the next run.
-        if is_last && !self.is_live && self.interrupt.is_set() {
+    /// Takes the reports of steps that are over. `is_cut` says that the run ends before its captures do.
+    pub(super) fn step(&mut self, begun_ns: u64, reports: &[StateReport], is_last: bool, is_cut: bool) {
+        // What was cut short goes on in the next run. After a signal nothing more may follow a batch that found no room.
+        if !self.is_live && (self.interrupt.is_set() || is_last && is_cut) {
             return;
         }
         let mut reports = reports.to_vec();
@@ -155,7 +172,13 @@ impl Publisher {
             if sequence >= self.known && !self.append(&batch) {
                 // The next batch takes its number, and says how many reports are missing.
                 self.header.sequence = sequence;
-                break;
+                return;
+            }
+        }
+        if is_last && !self.is_live {
+            self.run.is_done = true;
+            if let Err(error) = self.run.write() {
+                complain(format_args!("--publish: {}: {error}", self.run.path.display()));
             }
         }
     }
@@ -201,7 +224,8 @@ impl Publisher {
             let start = Instant::now();
             let mut has_told = false;
             let is_done = |sender: &Sender| sender.state().acknowledged >= self.spool.last();
-            while !is_done(&sender) && !self.interrupt.is_set() && (!self.is_live || start.elapsed() < PATIENCE) {
+            let goes_on = || if self.is_live { start.elapsed() < PATIENCE } else { !self.interrupt.is_set() };
+            while !is_done(&sender) && goes_on() {
                 if !has_told && start.elapsed() > PATIENCE {
                     has_told = true;
                     let error = sender.state().error.unwrap_or_else(|| "it is slow".to_owned());
@@ -211,7 +235,8 @@ impl Publisher {
                 }
                 thread::sleep(Duration::from_millis(20));
             }
-            if !is_done(&sender) {
+            // What is told last is asked for once more.
+            if !sender.finish(RETRY) {
                 let rest =
                     "--publish: the server has not got all batches; the next start of this sensor sends the rest";
                 left = left.or_else(|| Some(rest.to_owned()));
@@ -223,7 +248,7 @@ impl Publisher {
 
 /// All that the batches of a run depend on.
 fn description(arguments: &MonitorArguments, settings: &Settings) -> Result<String, String> {
-    let mut text = format!("{settings:?}\n");
+    let mut text = format!("{} {settings:?} {:?}\n", env!("CARGO_PKG_VERSION"), arguments.endless.forget);
     let capture = &arguments.capture;
     if let Some(path) = &capture.filter_program {
         let program = fs::read(path).map_err(|error| format!("--filter-program {}: {error}", path.display()))?;
@@ -239,15 +264,28 @@ fn description(arguments: &MonitorArguments, settings: &Settings) -> Result<Stri
     Ok(text)
 }
 
-/// The epoch of a run of this description, if the last one was such.
-fn read_run(path: &Path, description: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    let (epoch, rest) = text.split_once('\n')?;
-    if rest == description { epoch.parse().ok() } else { None }
+/// What the last epoch of a log is of.
+struct Run {
+    path: PathBuf,
+    epoch: u64,
+    /// Whether all of it is in the log.
+    is_done: bool,
+    description: String,
 }
 
-fn write_run(path: &Path, epoch: u64, description: &str) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    fs::write(&new, format!("{epoch}\n{description}"))?;
-    fs::rename(new, path)
+impl Run {
+    fn read(path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        let (head, description) = text.split_once('\n')?;
+        let (epoch, state) = head.split_once(' ')?;
+        let (epoch, is_done) = (epoch.parse().ok()?, state == "done");
+        Some(Run { path: path.to_owned(), epoch, is_done, description: description.to_owned() })
+    }
+
+    fn write(&self) -> std::io::Result<()> {
+        let new = self.path.with_extension("new");
+        let state = if self.is_done { "done" } else { "begun" };
+        fs::write(&new, format!("{} {state}\n{}", self.epoch, self.description))?;
+        fs::rename(new, &self.path)
+    }
 }

@@ -109,6 +109,9 @@ pub(crate) trait Engine: Send {
     /// Those of files that cannot be read. A server that cannot be reached is no error: it is waited for.
     fn next(&mut self, wait: Duration) -> Result<Read, EngineError>;
 
+    /// The sensor in whose folder, or as whose message, the last batch came.
+    fn sensor(&self) -> &str;
+
     /// That of the last batch that [`next`](Engine::next) gave out.
     fn position(&self) -> Vec<u8>;
 

@@ -161,6 +161,10 @@ impl Engine for Files {
         }
     }
 
+    fn sensor(&self) -> &str {
+        &self.turn.0
+    }
+
     fn position(&self) -> Vec<u8> {
         let mut positions = self.begin.clone();
         let read = self.sensors.iter().filter_map(|(name, log)| Some((name.clone(), log.position()?)));

@@ -29,19 +29,16 @@
 //! | `nats/sender.rs` | from a log to the stream |
 //! | `nats/reader.rs` | the engine of a NATS server |
 
-#![allow(dead_code, reason = "the commands that use it are being built")]
-
 mod engine;
 mod files;
 mod log;
 mod nats;
 mod spool;
 
-#[allow(unused_imports, reason = "the commands that use it are being built")]
 pub(crate) use self::{
-    engine::{Engine, EngineError, Place, Read, Snapshot},
+    engine::{Engine, EngineError, Place, Read},
     files::Files,
-    log::{Batch, Log, MOST_BATCH, is_sensor_name},
-    nats::{Nats, NatsError, NatsOptions, Sender, SenderState},
+    log::is_sensor_name,
+    nats::{Nats, NatsOptions, Sender},
     spool::{Full, Spool, SpoolError},
 };

@@ -27,10 +27,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::{
-    reader::Nats,
-    sender::{Sender, SenderState},
-};
+pub(crate) use self::{reader::Nats, sender::Sender};
 
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
@@ -215,6 +212,10 @@ impl Server {
         }
         if let Some(path) = &self.options.root_certificates {
             options = options.add_root_certificates(path.clone());
+        }
+        // Without this, what stands between could ask for the token in the clear.
+        if self.options.root_certificates.is_some() || self.options.client_certificate.is_some() {
+            options = options.require_tls(true);
         }
         if let Some((certificate, key)) = &self.options.client_certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());

@@ -2,7 +2,7 @@
 
 use super::log::{
     Beginning, Found, HEADER, MOST_BATCH, RECORD, Segment, beginning, epoch_path, find, header, is_sensor_name, record,
-    remove, segment_path, segments, trim, trimmed,
+    remove, segment_path, segments, trimmed,
 };
 use std::fmt::{self, Display};
 use std::fs::{self, File, OpenOptions};
@@ -78,6 +78,10 @@ impl Spool {
         fs::create_dir_all(&folder).map_err(failed)?;
         let lock = lock(&folder)?;
         let found = segments(&folder).map_err(failed)?;
+        // A process that has given up its rights leaves empty ones behind.
+        for entry in fs::read_dir(&folder).map_err(failed)?.flatten() {
+            let _ = fs::remove_dir(entry.path());
+        }
         let mut spool = Spool {
             most_bytes,
             segment_bytes: SEGMENT.min(most_bytes / 8),
@@ -150,6 +154,7 @@ impl Spool {
     }
 
     /// Bytes behind the last whole record that were cut off when the log was opened.
+    #[cfg(test)]
     pub(crate) fn cut(&self) -> u64 {
         self.cut
     }
@@ -215,8 +220,9 @@ impl Spool {
     /// # Errors
     ///
     /// Those of the files; another call may succeed.
+    #[cfg(test)]
     pub(crate) fn trim(&self, epoch: u64, sequence: u64) -> Result<(), SpoolError> {
-        trim(&self.folder, epoch, sequence).map_err(|error| SpoolError::Io(self.folder.clone(), error))
+        super::log::trim(&self.folder, epoch, sequence).map_err(|error| SpoolError::Io(self.folder.clone(), error))
     }
 
     /// Removes the oldest segments, until so many bytes more are within the bound. Says how many batches went that
@@ -428,7 +434,7 @@ impl std::error::Error for SpoolError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::log::{Batch, Log, header};
+    use super::super::log::{Batch, Log, header, trim};
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
 

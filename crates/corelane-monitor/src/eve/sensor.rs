@@ -25,8 +25,7 @@ struct EveSensor<'a> {
     reports: Option<u64>,
 }
 
-/// Writes what has become of a sensor. The time of the event is that up to which all is over; where nothing is, that at
-/// which its run has begun.
+/// Writes what has become of a sensor.
 ///
 /// # Errors
 /// Those of `out`.
@@ -44,7 +43,6 @@ pub fn write_sensor(event: &SensorEvent, mut out: impl Write) -> io::Result<()> 
         SensorNews::Ended => EveSensor { state: "ended", ..EveSensor::default() },
     };
     let sensor = EveSensor { name: event.sensor.as_str(), ..sensor };
-    let time_ns = if event.time_ns == 0 { sensor.since_ns.unwrap_or(0) } else { event.time_ns };
-    let timestamp = Timestamp::of(time_ns).eve().escape_ascii().to_string();
+    let timestamp = Timestamp::of(event.time_ns).eve().escape_ascii().to_string();
     write_line(&mut out, &EveRecord { timestamp, event_type: "sensor", sensor })
 }

@@ -26,7 +26,8 @@ pub struct SensorEvent {
     pub sensor: SensorName,
     /// What has become of it.
     pub news: SensorNews,
-    /// The time up to which all is over, in nanoseconds since the epoch; 0 if nothing is.
+    /// When it has, in nanoseconds since the epoch and by the sensor's own time; for one that is left out that up to
+    /// which all is over, 0 if nothing is.
     pub time_ns: u64,
 }
 
@@ -73,7 +74,7 @@ pub enum SensorNews {
     },
     /// It was silent for too long: steps pass without it.
     LeftOut,
-    /// It has come up to the time up to which all is over, and steps wait for it again.
+    /// It has come within a minute of the time up to which all is over, and steps wait for it again.
     Back {
         /// How many of its reports came late, and have counted at later times than their own.
         late: u64,
@@ -93,6 +94,10 @@ pub enum Refusal {
     OldRun,
     /// There are sensors that are expected, and it is of none of them.
     Stranger(SensorName),
+    /// It came as another sensor's.
+    OtherName(SensorName),
+    /// It is of a time that is still to come.
+    Future(SensorName),
 }
 
 /// How far a sensor has come.
@@ -171,6 +176,10 @@ struct Saved {
     sensors: BTreeMap<String, Sensor>,
     scans: ScansState,
 }
+
+/// A sensor that was left out is waited for again when it is so close to the time up to which all is over. One whose
+/// clock is a little behind would not come back otherwise.
+const LET_IN_NS: u64 = 60 * 1_000_000_000;
 
 const SNAPSHOT: &[u8; 4] = b"CLA\x01";
 
@@ -270,19 +279,33 @@ impl Aggregator {
         self.settings.shards.0..=self.settings.shards.1
     }
 
-    /// Takes the bytes of a batch. Those of a sensor come in order; between sensors there is none. `news` gets what has
-    /// become of the sensor; scans come by [`advance`](Self::advance). Returns the sensor.
+    /// Takes the bytes of a batch, which came as that of this sensor. Those of a sensor come in order; between sensors
+    /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock that
+    /// is far ahead would end all steps up to its time. `news` gets what has become of the sensor; scans come by
+    /// [`advance`](Self::advance). Returns the sensor.
     ///
     /// # Errors
     /// Why the batch does not count.
-    pub fn take(&mut self, batch: &[u8], mut news: impl FnMut(News)) -> Result<SensorName, Refusal> {
+    pub fn take(
+        &mut self,
+        batch: &[u8],
+        sensor: &str,
+        latest_ns: u64,
+        mut news: impl FnMut(News),
+    ) -> Result<SensorName, Refusal> {
         let Batch { header, count, reports } = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
         let name = header.sensor;
+        if name.as_str() != sensor {
+            return Err(Refusal::OtherName(name));
+        }
+        if header.begun_ns > latest_ns {
+            return Err(Refusal::Future(name));
+        }
         if self.is_closed && !self.sensors.contains_key(name.as_str()) {
             return Err(Refusal::Stranger(name));
         }
         let now_ns = self.begun_ns;
-        let mut tell = |what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns: now_ns }));
+        let mut tell = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
         let sensor = self.sensors.entry(name.as_str().to_owned()).or_default();
         match sensor.epoch {
             Some(epoch) if epoch > header.epoch => return Err(Refusal::OldRun),
@@ -291,24 +314,27 @@ impl Aggregator {
                 // A sensor whose disk was full goes on with the next number.
                 if header.sequence > sensor.next || header.before > sensor.before {
                     let reports = header.before.checked_sub(sensor.before);
-                    tell(SensorNews::Lost { since_ns: sensor.begun_ns, until_ns: header.since_ns, reports });
+                    let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
+                    tell(until_ns, SensorNews::Lost { since_ns, until_ns, reports });
                 }
+                sensor.has_ended = false;
             }
             before => {
                 // What a run has left behind that was not ended.
                 if before.is_some() && !sensor.has_ended && header.since_ns > sensor.begun_ns {
                     let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
-                    tell(SensorNews::Lost { since_ns, until_ns, reports: None });
+                    tell(until_ns, SensorNews::Lost { since_ns, until_ns, reports: None });
                 }
-                tell(SensorNews::Began { since_ns: header.since_ns });
+                tell(header.since_ns, SensorNews::Began { since_ns: header.since_ns });
                 if header.sequence > 0 {
                     let (until_ns, reports) = (header.since_ns, Some(header.before));
-                    tell(SensorNews::Lost { since_ns: 0, until_ns, reports });
+                    tell(until_ns, SensorNews::Lost { since_ns: 0, until_ns, reports });
                 }
-                (sensor.epoch, sensor.has_ended) = (Some(header.epoch), false);
+                // The clock of a new run may have been put right.
+                (sensor.epoch, sensor.has_ended, sensor.begun_ns) = (Some(header.epoch), false, header.since_ns);
             }
         }
-        (sensor.next, sensor.before) = (header.sequence + 1, header.before.saturating_add(count));
+        (sensor.next, sensor.before) = (header.sequence.saturating_add(1), header.before.saturating_add(count));
         sensor.batches += 1;
         sensor.reports += reports.len() as u64;
         for report in reports {
@@ -320,13 +346,13 @@ impl Aggregator {
         if !header.more {
             sensor.begun_ns = sensor.begun_ns.max(header.begun_ns);
         }
-        if sensor.is_out && sensor.begun_ns >= now_ns {
+        if sensor.is_out && sensor.begun_ns.saturating_add(LET_IN_NS) >= now_ns {
             sensor.is_out = false;
-            tell(SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
+            tell(sensor.begun_ns, SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
         }
         if header.is_last {
             sensor.has_ended = true;
-            tell(SensorNews::Ended);
+            tell(sensor.begun_ns, SensorNews::Ended);
         }
         Ok(name)
     }
@@ -471,7 +497,9 @@ mod tests {
                 }
             });
         };
-        if let Err(refusal) = aggregator.take(batch, &mut hear) {
+        // As whose a batch comes is what it says, of those that can be read.
+        let sensor = Batch::decode(batch, &(0..=255)).map_or(String::new(), |batch| batch.header.sensor.to_string());
+        if let Err(refusal) = aggregator.take(batch, &sensor, 1000 * STEP_NS, &mut hear) {
             return vec![format!("{refusal:?}")];
         }
         aggregator.advance(&mut hear);
@@ -485,27 +513,31 @@ mod tests {
     #[test]
     fn steps_wait_for_a_sensor_that_is_expected_until_it_is_left_out_and_what_it_brings_then_is_late() {
         let mut aggregator = aggregator(&["a", "bb"]);
-        let (mut a, mut b) = (Scanned::new("a", 1, 100), Scanned::new("bb", 1, 100));
-        assert_eq!(seconds(&mut aggregator, &mut a, 5), ["a at 0: Began { since_ns: 100000000000 }"]);
+        let (mut a, mut b) = (Scanned::new("a", 1, 200), Scanned::new("bb", 1, 142));
+        assert_eq!(seconds(&mut aggregator, &mut a, 5), ["a at 200: Began { since_ns: 200000000000 }"]);
         assert_eq!(aggregator.waiting(), 5);
         let mut news = Vec::new();
         aggregator.leave_out(&name("bb"), |it| news.push(it));
         // A second time changes nothing.
         aggregator.leave_out(&name("bb"), |it| news.push(it));
         assert!(matches!(&news[..], [News::Sensor(SensorEvent { news: SensorNews::LeftOut, .. })]), "{news:?}");
-        assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 102"]);
-        // Its third failure is of 102, and counts at 106, where all others are.
-        let expected = ["bb at 106: Began { since_ns: 100000000000 }"];
+        assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 202"]);
+        // Its third failure is of 144, and counts at 206, where all others are.
+        let expected = ["bb at 142: Began { since_ns: 142000000000 }"];
         assert_eq!(seconds(&mut aggregator, &mut b, 3), expected);
-        assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 106"]);
-        assert_eq!(seconds(&mut aggregator, &mut b, 3), Vec::<String>::new());
-        assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 107: Back { late: 7 }"]);
-        assert_eq!(aggregator.begun_ns(), 107 * STEP_NS);
+        assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 206"]);
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), Vec::<String>::new());
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 147: Back { late: 5 }"]);
+        assert_eq!(aggregator.begun_ns(), 207 * STEP_NS);
         // From now on it is waited for again.
         seconds(&mut aggregator, &mut a, 3);
-        assert_eq!(aggregator.begun_ns(), 107 * STEP_NS);
+        assert_eq!(aggregator.begun_ns(), 207 * STEP_NS);
         let counts: Vec<_> = aggregator.sensors().map(|it| (it.batches, it.reports, it.late, it.is_present)).collect();
-        assert_eq!(counts, [(10, 10, 0, true), (7, 7, 7, true)]);
+        assert_eq!(counts, [(10, 10, 0, true), (5, 5, 5, true)]);
+        // The last step would never end if a clock that is ahead were believed.
+        let mut ahead = Scanned::new("a", 2, 1000);
+        assert_eq!(said(&mut aggregator, &ahead.second()), ["Future(SensorName(\"a\"))"]);
+        assert_eq!(aggregator.take(&a.second(), "bb", u64::MAX, drop), Err(Refusal::OtherName(name("a"))));
     }
 
     #[test]
@@ -515,19 +547,19 @@ mod tests {
         let batches: Vec<_> = (0..6).map(|_| a.second()).collect();
         // The aggregator has come too late for the first.
         let expected = [
-            "a at 0: Began { since_ns: 101000000000 }",
-            "a at 0: Lost { since_ns: 0, until_ns: 101000000000, reports: Some(1) }",
+            "a at 101: Began { since_ns: 101000000000 }",
+            "a at 101: Lost { since_ns: 0, until_ns: 101000000000, reports: Some(1) }",
         ];
         assert_eq!(said(&mut aggregator, &batches[1]), expected);
         assert_eq!(said(&mut aggregator, &batches[1]), ["Again"]);
         assert_eq!(said(&mut aggregator, &batches[0]), ["Again"]);
-        let expected = ["a at 102: Lost { since_ns: 102000000000, until_ns: 104000000000, reports: Some(2) }"];
+        let expected = ["a at 104: Lost { since_ns: 102000000000, until_ns: 104000000000, reports: Some(2) }"];
         assert_eq!(said(&mut aggregator, &batches[4]), expected);
         // It was killed, and has begun again three seconds later.
         let mut again = Scanned::new("a", 6, 108);
         let expected = [
-            "a at 105: Lost { since_ns: 105000000000, until_ns: 108000000000, reports: None }",
-            "a at 105: Began { since_ns: 108000000000 }",
+            "a at 108: Lost { since_ns: 105000000000, until_ns: 108000000000, reports: None }",
+            "a at 108: Began { since_ns: 108000000000 }",
         ];
         assert_eq!(said(&mut aggregator, &again.second())[..2], expected);
         assert_eq!(said(&mut aggregator, &batches[5]), ["OldRun"]);

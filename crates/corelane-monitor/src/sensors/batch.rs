@@ -301,6 +301,9 @@ impl Batch {
             Some(&VERSION) => {}
             Some(&version) => return Err(BatchError::Version(version)),
         }
+        if bytes.len() > MOST_BYTES {
+            return Err(BatchError::Damaged { at: MOST_BYTES });
+        }
         let mut input = Input { bytes, at: MAGIC.len() + 1 };
         input.batch(shards).ok_or(BatchError::Damaged { at: input.at })
     }

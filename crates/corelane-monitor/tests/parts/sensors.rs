@@ -78,11 +78,14 @@ fn aggregate(
     while !aggregator.have_all_ended() {
         let sensor = choices.below(batches.len() as u64) as usize;
         let Some(batch) = batches[sensor].get(places[sensor]) else { continue };
-        aggregator.take(batch, |news| hears(&mut scans, news)).expect("a batch");
+        aggregator.take(batch, name(sensor).as_str(), u64::MAX, |news| hears(&mut scans, news)).expect("a batch");
         places[sensor] += 1;
         aggregator.advance(|news| hears(&mut scans, news));
         match choices.below(20) {
-            0 => assert_eq!(aggregator.take(batch, |_| panic!("it was seen")), Err(Refusal::Again)),
+            0 => assert_eq!(
+                aggregator.take(batch, name(sensor).as_str(), u64::MAX, |_| panic!("it was seen")),
+                Err(Refusal::Again)
+            ),
             1 => saved = (aggregator.snapshot(), places.clone(), scans.len()),
             2 => {
                 aggregator = begin();
@@ -220,8 +223,9 @@ fn load_of_an_aggregator() {
         let mut aggregator = Aggregator::new(&settings, &Continuous::default(), 0..=255, (0..sensors).map(name));
         // The last batches end all.
         for round in 0..batches.iter().map(Vec::len).max().unwrap_or(0) - 1 {
-            for batch in batches.iter().filter_map(|batches| batches.get(round)) {
-                aggregator.take(batch, |_| ()).expect("a batch");
+            for (number, batches) in batches.iter().enumerate() {
+                let Some(batch) = batches.get(round) else { continue };
+                aggregator.take(batch, name(number).as_str(), u64::MAX, |_| ()).expect("a batch");
                 aggregator.advance(|_| ());
             }
         }

@@ -62,6 +62,8 @@ pub(crate) struct Nats {
     /// The run that the last message came in, and its number in it.
     read: (u64, u64),
     place: Place,
+    /// As whose it came.
+    sensor: String,
     /// The last batch of each sensor.
     sensors: Positions,
     damaged: u64,
@@ -121,6 +123,7 @@ impl Nats {
             progress: Arc::default(),
             read: (0, 0),
             place: Place::default(),
+            sensor: String::new(),
             sensors: Positions::new(),
             damaged: 0,
             driver,
@@ -155,6 +158,7 @@ impl Nats {
             self.sensors.clear();
         }
         self.place = place;
+        self.sensor = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
         let header = |name| message.headers.as_ref().and_then(|headers| headers.get(name));
         // One without headers is not from this program's sensors; what is in it the aggregator finds out.
         if let Some(batch) = header(BATCH) {
@@ -305,6 +309,10 @@ impl Engine for Nats {
                 return Ok(Read::Batch(batch));
             }
         }
+    }
+
+    fn sensor(&self) -> &str {
+        &self.sensor
     }
 
     fn position(&self) -> Vec<u8> {
