@@ -77,8 +77,8 @@ fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
 }
 
 impl Run {
-    /// Opens all, and goes on from the last snapshot, if there is one. A server that cannot be reached is waited for, up
-    /// to a signal.
+    /// Opens all, and goes on from the last snapshot, if there is one. A server that cannot be reached is waited for
+    /// until a signal comes.
     fn open(arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Option<Self>, String> {
         let settings = Settings {
             vertical_threshold: arguments.vertical_threshold,

@@ -151,7 +151,7 @@ impl Publisher {
 
     /// Takes the reports of steps that are over. `is_cut` says that the run ends before its captures do.
     pub(super) fn step(&mut self, begun_ns: u64, reports: &[StateReport], is_last: bool, is_cut: bool) {
-        // What was cut short goes on in the next run. After a signal nothing more may follow a batch that found no room.
+        // What was cut short goes on in the next run. After a signal nothing may follow a batch that found no room.
         if !self.is_live && (self.interrupt.is_set() || is_last && is_cut) {
             return;
         }

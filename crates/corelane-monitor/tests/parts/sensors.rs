@@ -177,7 +177,7 @@ fn a_scan_of_hosts_at_ten_sensors_is_found_by_none_of_them_but_by_their_aggregat
     assert_eq!(scans[0].scan.source(), "203.0.113.9".parse::<std::net::IpAddr>().expect("an address"));
 }
 
-/// The processor's time and the memory of an aggregator, by what sensors send. It prints figures for docs/benchmarks.md:
+/// The processor's time and the memory of an aggregator, by what sensors send. Prints figures for docs/benchmarks.md:
 /// `cargo test --release -p corelane-monitor --test parts -- --ignored --nocapture load`.
 #[test]
 #[ignore = "measures"]
