@@ -23,7 +23,7 @@ struct Eve {
     stream: Stream,
     /// If it is a file that can be looked into.
     path: Option<PathBuf>,
-    /// Lines of the file that were told behind the last snapshot, which are told again now …
+    /// The [keys](key) of lines of the file that were told behind the last snapshot, which are told again now …
     known: HashMap<Vec<u8>, u64>,
     /// … and where the first of them begins.
     behind: u64,
@@ -61,8 +61,8 @@ impl Told {
                     News::Scan(scan) => eve::write_scan(scan, &mut line),
                     News::Sensor(event) => eve::write_sensor(event, &mut line),
                 };
-                match eve.known.get_mut(&line) {
-                    Some(1) => drop(eve.known.remove(&line)),
+                match eve.known.get_mut(key(&line)) {
+                    Some(1) => drop(eve.known.remove(key(&line))),
                     Some(count) => *count -= 1,
                     None => self.is_gone |= !eve.stream.put(&line),
                 }
@@ -117,8 +117,16 @@ impl Told {
     }
 }
 
-/// The whole lines of a file behind this length, with how often each is there. What is torn at its end is cut off. A
-/// file that is shorter is a new one: all its lines are behind.
+/// What a line has in common with the same one that is told again. Scans are told to the byte. What becomes of a sensor
+/// is told at the time that the others have reached by then, and that is another one each time.
+fn key(line: &[u8]) -> &[u8] {
+    const SENSOR: &[u8] = br#""event_type":"sensor""#;
+    let timestamp = line.iter().position(|&byte| byte == b',').map_or(0, |comma| comma + 1);
+    if line[timestamp..].starts_with(SENSOR) { &line[timestamp..] } else { line }
+}
+
+/// The whole lines of a file behind this length, by their keys, with how often each is there. What is torn at its end is
+/// cut off. A file that is shorter is a new one: all its lines are behind.
 fn lines_behind(path: &Path, written: u64) -> io::Result<HashMap<Vec<u8>, u64>> {
     let mut known = HashMap::new();
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -139,7 +147,7 @@ fn lines_behind(path: &Path, written: u64) -> io::Result<HashMap<Vec<u8>, u64>> 
             return cut(&file, end).map(|()| known);
         }
         end += line.len() as u64;
-        *known.entry(line).or_insert(0) += 1;
+        *known.entry(key(&line).to_owned()).or_insert(0) += 1;
     }
 }
 
