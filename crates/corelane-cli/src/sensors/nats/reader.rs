@@ -10,7 +10,7 @@ use super::{
 };
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
-use async_nats::jetstream::object_store::{self, GetErrorKind, ObjectMetadata, ObjectStore};
+use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectMetadata, ObjectStore};
 use async_nats::jetstream::stream::StorageType;
 use futures_util::StreamExt;
 use std::fmt::{self, Debug};
@@ -210,11 +210,21 @@ impl Nats {
     /// Removes the messages that no stored snapshot needs, if those cover all shards.
     async fn purge(&self, context: &jetstream::Context, snapshots: &ObjectStore) -> Result<(), EngineError> {
         let failed = |error: String| EngineError::Server("list the snapshots", error);
+        // The object store's own listing waits for messages that are counted first, and for ever for one that another
+        // aggregator replaces meanwhile.
+        let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| failed(error.to_string()))?;
+        let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.M.>")).await;
+        let mut subjects = subjects.map_err(|error| failed(error.to_string()))?;
         let mut stored = Vec::new();
-        let mut objects = snapshots.list().await.map_err(|error| failed(error.to_string()))?;
-        while let Some(object) = objects.next().await {
-            let object = object.map_err(|error| failed(error.to_string()))?;
-            let name = object.name.strip_prefix(&self.server.options.prefix).and_then(|name| name.strip_prefix('.'));
+        while let Some(subject) = subjects.next().await {
+            let (subject, _) = subject.map_err(|error| failed(error.to_string()))?;
+            let Some(name) = subject.rsplit('.').next().and_then(decode_name) else { continue };
+            let object = match snapshots.info(&name).await {
+                Ok(object) if object.deleted => continue,
+                Err(error) if error.kind() == InfoErrorKind::NotFound => continue,
+                object => object.map_err(|error| failed(error.to_string()))?,
+            };
+            let name = name.strip_prefix(&self.server.options.prefix).and_then(|name| name.strip_prefix('.'));
             let Some(shards) = name.and_then(shards_of) else { continue };
             // What one without a place needs is not known.
             let place = object.description.as_deref().and_then(parse_place);
@@ -381,6 +391,27 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
     context.create_object_store(config).await.map_err(|error| error.to_string())
 }
 
+/// The name of an object in its subject: Base64 with the letters of URLs.
+fn decode_name(encoded: &str) -> Option<String> {
+    let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
+    for letter in encoded.trim_end_matches('=').bytes() {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'-' => 62,
+            b'_' => 63,
+            _ => return None,
+        };
+        (bits, count) = (bits << 6 | u32::from(value), count + 6);
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
 /// The place in a snapshot's description.
 fn parse_place(text: &str) -> Option<Place> {
     let (created, sequence) = text.split_once(' ')?;
@@ -520,6 +551,19 @@ mod tests {
         assert_eq!(parse_place("-5 7"), Some(Place { created: -5, sequence: 7 }));
         for text in ["", "5", "5 ", "5 -7", "x 7"] {
             assert_eq!(parse_place(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_decoded() {
+        for (encoded, name) in
+            [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("w7_Dvj8-", "\u{ff}\u{fe}?>")]
+        {
+            assert_eq!(decode_name(encoded).as_deref(), Some(name), "{encoded}");
+        }
+        assert_eq!(decode_name("Y29yZWxhbmUuMC0yNTU=").as_deref(), Some("corelane.0-255"));
+        for encoded in ["Zm9/", "Zm 9", "_w=="] {
+            assert_eq!(decode_name(encoded), None, "{encoded}");
         }
     }
 
