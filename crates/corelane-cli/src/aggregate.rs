@@ -46,8 +46,6 @@ struct Run {
     reopens: usize,
     /// When a sensor was heard last, or was known to be missing.
     heard: BTreeMap<SensorName, Instant>,
-    /// Whether there was no snapshot.
-    is_first: bool,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
     /// Batches that did not count.
@@ -76,6 +74,25 @@ fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
     })
 }
 
+/// Asks the engine, again and again while its server cannot be reached; nothing comes of it after a signal.
+fn wait_for<T>(
+    interrupt: &Interrupt,
+    mut ask: impl FnMut() -> Result<T, EngineError>,
+) -> Result<Option<T>, EngineError> {
+    let mut has_told = false;
+    while !interrupt.is_set() {
+        match ask() {
+            Err(error @ EngineError::Disconnected(..)) => {
+                if !std::mem::replace(&mut has_told, true) {
+                    complain(format_args!("--from: {error}; it is waited for"));
+                }
+            }
+            answer => return answer.map(Some),
+        }
+    }
+    Ok(None)
+}
+
 impl Run {
     /// Opens all, and goes on from the last snapshot, if there is one. A server that cannot be reached is waited for
     /// until a signal comes.
@@ -95,19 +112,8 @@ impl Run {
             Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
         let mut engine = engine(arguments)?;
         let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
-        let mut has_told = false;
-        let snapshot = loop {
-            match engine.load(arguments.shards.clone()) {
-                Err(error @ EngineError::Disconnected(..)) => {
-                    if !std::mem::replace(&mut has_told, true) {
-                        complain(format_args!("--from: {error}; it is waited for"));
-                    }
-                    if interrupt.is_set() {
-                        return Ok(None);
-                    }
-                }
-                loaded => break loaded.map_err(from)?,
-            }
+        let Some(snapshot) = wait_for(interrupt, || engine.load(arguments.shards.clone())).map_err(from)? else {
+            return Ok(None);
         };
         let mut written = 0;
         if let Some(snapshot) = &snapshot {
@@ -136,27 +142,27 @@ impl Run {
         if let Some(metrics) = &metrics {
             complain(format_args!("metrics at http://{0}/metrics, health at http://{0}/healthz", metrics.address()));
         }
-        Ok(Some(Run {
+        let mut run = Run {
             engine,
             aggregator: Some(aggregator),
             told,
             requests,
             reopens: 0,
             heard: BTreeMap::new(),
-            is_first: snapshot.is_none(),
             caught_up: None,
             refused: BTreeMap::new(),
             is_new: false,
             numbers,
             _metrics: metrics,
-        }))
+        };
+        // One that is killed before the next snapshot finds by this what it has told.
+        if snapshot.is_none() && wait_for(interrupt, || run.save(arguments)).map_err(from)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(run))
     }
 
     fn go(&mut self, arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Exit, String> {
-        // Before anything is told, so that what is told twice is known.
-        if self.is_first {
-            self.store(arguments);
-        }
         let now = Instant::now();
         let (mut stored, mut numbered) = (now, now);
         while !interrupt.is_set() && !self.told.is_gone {
@@ -262,12 +268,10 @@ impl Run {
         self.told.flush();
     }
 
-    /// Stores the state, if all that was told is written.
+    /// Stores the state, if that is possible.
     fn store(&mut self, arguments: &AggregateArguments) {
-        let Some(written) = self.told.written() else { return };
-        let snapshot = told::join(written, &self.aggregator().snapshot());
-        match self.engine.store(arguments.shards.clone(), &snapshot) {
-            Ok(()) => (self.is_new, self.told.problem) = (false, None),
+        match self.save(arguments) {
+            Ok(()) => self.told.problem = None,
             Err(error) => {
                 let error = format!("the state cannot be stored: {error}");
                 if self.told.problem.as_ref() != Some(&error) {
@@ -276,6 +280,15 @@ impl Run {
                 self.told.problem = Some(error);
             }
         }
+    }
+
+    /// Stores the state, if all that was told is written.
+    fn save(&mut self, arguments: &AggregateArguments) -> Result<(), EngineError> {
+        let Some(written) = self.told.written() else { return Ok(()) };
+        let snapshot = told::join(written, &self.aggregator().snapshot());
+        self.engine.store(arguments.shards.clone(), &snapshot)?;
+        self.is_new = false;
+        Ok(())
     }
 
     fn tell_numbers(&self) {
