@@ -257,13 +257,16 @@ impl Run {
                 left_out = true;
             }
         }
+        let is_silent = is_caught_up && now - since >= timeout && heard.values().all(|&last| now - last >= timeout);
         if left_out {
             // What the clock has decided is not decided again after a restart.
             self.store(arguments);
             self.is_new = true;
-            if let Some(aggregator) = &mut self.aggregator {
-                aggregator.advance(|news| self.told.tell(&news));
-            }
+        }
+        if let Some(aggregator) = self.aggregator.as_mut().filter(|_| left_out || is_silent) {
+            aggregator.advance(|news| self.told.tell(&news));
+            // What those that were left out have held back is told, though there are no others.
+            self.is_new |= is_silent && aggregator.advance_alone(|news| self.told.tell(&news));
         }
         self.told.flush();
     }

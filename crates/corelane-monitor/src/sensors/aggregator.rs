@@ -362,6 +362,21 @@ impl Aggregator {
     pub fn advance(&mut self, mut news: impl FnMut(News)) {
         let present = self.sensors.values().filter(|sensor| sensor.is_present());
         let Some(begun_ns) = present.map(|sensor| sensor.begun_ns).min() else { return };
+        self.pass(begun_ns, &mut news);
+    }
+
+    /// Lets those steps end that any sensor has passed, if none is waited for: all have ended or are left out. Says
+    /// whether time has passed. A run that begins later may be late then.
+    pub fn advance_alone(&mut self, mut news: impl FnMut(News)) -> bool {
+        let begun_ns = self.sensors.values().map(|sensor| sensor.begun_ns).max().unwrap_or(0);
+        let is_due = begun_ns > self.begun_ns && !self.sensors.values().any(Sensor::is_present);
+        if is_due {
+            self.pass(begun_ns, &mut news);
+        }
+        is_due
+    }
+
+    fn pass(&mut self, begun_ns: u64, news: &mut impl FnMut(News)) {
         let over = |&step: &u64| begin_of(step.saturating_add(1)) <= begun_ns;
         while let Some(step) = self.scans.next_due().filter(over) {
             self.scans.end(step, |scan| news(News::Scan(scan)));
@@ -386,10 +401,7 @@ impl Aggregator {
     /// Nothing more comes, as at the end of a capture: all that is left counts, and scans that go on end.
     pub fn finish(mut self, mut news: impl FnMut(News)) {
         let end_ns = self.sensors.values().map(|sensor| sensor.begun_ns).max().unwrap_or(0).max(self.begun_ns);
-        let over = |&step: &u64| begin_of(step.saturating_add(1)) <= end_ns;
-        while let Some(step) = self.scans.next_due().filter(over) {
-            self.scans.end(step, |scan| news(News::Scan(scan)));
-        }
+        self.pass(end_ns, &mut news);
         self.scans.finish(end_ns, |scan| news(News::Scan(scan)));
     }
 
@@ -508,6 +520,23 @@ mod tests {
 
     fn seconds(aggregator: &mut Aggregator, sensor: &mut Scanned, count: usize) -> Vec<String> {
         (0..count).flat_map(|_| said(aggregator, &sensor.second())).collect()
+    }
+
+    #[test]
+    fn what_a_sensor_has_held_back_is_told_though_all_others_have_ended() {
+        let mut aggregator = aggregator(&["a", "bb"]);
+        let mut a = Scanned::new("a", 1, 100);
+        seconds(&mut aggregator, &mut a, 4);
+        a.header.is_last = true;
+        assert_eq!(said(&mut aggregator, &a.second()), ["a at 0: Ended"]);
+        assert!(!aggregator.advance_alone(|news| panic!("the other is waited for: {news:?}")));
+        aggregator.leave_out(&name("bb"), drop);
+        let mut scans = 0;
+        let mut count = |news| scans += usize::from(matches!(news, News::Scan(_)));
+        aggregator.advance(&mut count);
+        assert!(aggregator.advance_alone(&mut count));
+        assert!(!aggregator.advance_alone(|news| panic!("nothing is left: {news:?}")));
+        assert_eq!((scans, aggregator.begun_ns(), aggregator.waiting()), (1, 105 * STEP_NS, 0));
     }
 
     #[test]
