@@ -528,7 +528,7 @@ mod tests {
         let mut a = Scanned::new("a", 1, 100);
         seconds(&mut aggregator, &mut a, 4);
         a.header.is_last = true;
-        assert_eq!(said(&mut aggregator, &a.second()), ["a at 0: Ended"]);
+        assert_eq!(said(&mut aggregator, &a.second()), ["a at 105: Ended"]);
         assert!(!aggregator.advance_alone(|news| panic!("the other is waited for: {news:?}")));
         aggregator.leave_out(&name("bb"), drop);
         let mut scans = 0;
