@@ -260,8 +260,8 @@ impl Model {
                 entry.count += told.count;
                 entry.answers += told.answers;
                 entry.last_ns = entry.last_ns.max(told.span.1);
-                for host in told.clients.items() {
-                    add(&mut entry.clients, FEW, *host);
+                for (host, _) in told.clients.items() {
+                    add(&mut entry.clients, FEW, host);
                 }
                 for host in told.servers.items() {
                     add(&mut entry.servers, FEW, *host);

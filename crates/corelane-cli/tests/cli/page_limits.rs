@@ -136,7 +136,6 @@ fn all_kinds_of_traffic_at_once_stay_within_the_page() {
 #[ignore = "takes minutes without optimization"]
 fn all_kinds_of_traffic_at_once_fill_every_table_and_stay_within_the_page() {
     let page = check(125_000);
-    let full =
-        "fingerprints, ports with unknown payload, hosts, names in HTTP, names in TLS, names in DNS: their counts are";
+    let full = "fingerprints, ports with unknown payload, hosts, names in HTTP, names in TLS, names in DNS. So their counts are";
     assert!(page.contains(full));
 }

@@ -147,13 +147,23 @@ impl<T, const N: usize> Few<T, N> {
     where
         T: Borrow<Q>,
     {
-        if self.items.iter().any(|known| known.borrow() == item) {
-            return;
+        self.place(item, own);
+    }
+
+    /// The place of an item, which is added if it is not there; `None` if there is no room.
+    fn place<Q: PartialEq + ?Sized>(&mut self, item: &Q, own: impl FnOnce(&Q) -> T) -> Option<usize>
+    where
+        T: Borrow<Q>,
+    {
+        if let Some(place) = self.items.iter().position(|known| known.borrow() == item) {
+            return Some(place);
         }
-        match self.items.len() < N {
-            true => self.items.push(own(item)),
-            false => self.more = true,
+        if self.items.len() >= N {
+            self.more = true;
+            return None;
         }
+        self.items.push(own(item));
+        Some(self.items.len() - 1)
     }
 
     /// Adds those of another list, of whatever length.
@@ -171,6 +181,45 @@ impl<T, const N: usize> Few<T, N> {
                 false => self.more = true,
             }
         }
+    }
+}
+
+/// The first `N` different items, and how often each came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally<T, const N: usize> {
+    items: Few<T, N>,
+    counts: [u32; N],
+}
+
+impl<T, const N: usize> Default for Tally<T, N> {
+    fn default() -> Self {
+        Tally { items: Few::default(), counts: [0; N] }
+    }
+}
+
+impl<T: Copy + PartialEq, const N: usize> Tally<T, N> {
+    /// The items, in the order in which they came, and how often each came: at least so often, if there were
+    /// [others](Tally::has_more).
+    pub fn items(&self) -> impl Iterator<Item = (T, u64)> {
+        self.items.items().iter().zip(self.counts).map(|(&item, count)| (item, u64::from(count)))
+    }
+
+    /// Whether there were other items.
+    pub fn has_more(&self) -> bool {
+        self.items.has_more()
+    }
+
+    /// Counts an item; one that is counted zero times is there, too.
+    pub(crate) fn add(&mut self, item: T, count: u32) {
+        if let Some(place) = self.items.place(&item, |&item| item) {
+            self.counts[place] = self.counts[place].saturating_add(count);
+        }
+    }
+
+    /// Adds those of another one.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.items.more |= other.items.more;
+        other.items.items.into_iter().zip(other.counts).for_each(|(item, count)| self.add(item, count));
     }
 }
 
@@ -268,6 +317,21 @@ mod tests {
         one.merge(two);
         all.sort_unstable();
         assert_eq!(one.finish(), (all[..40].to_vec(), 4960));
+    }
+
+    #[test]
+    fn a_tally_counts_the_first_ones() {
+        let mut tally = Tally::<u8, 2>::default();
+        [(1, 1), (2, 0), (1, 1)].into_iter().for_each(|(item, count)| tally.add(item, count));
+        assert_eq!((tally.items().collect::<Vec<_>>(), tally.has_more()), (vec![(1, 2), (2, 0)], false));
+        let mut other = Tally::default();
+        [(3, 1), (1, 5)].into_iter().for_each(|(item, count)| other.add(item, count));
+        tally.merge(other.clone());
+        assert_eq!((tally.items().collect::<Vec<_>>(), tally.has_more()), (vec![(1, 7), (2, 0)], true));
+        other.merge(tally);
+        assert_eq!((other.items().collect::<Vec<_>>(), other.has_more()), (vec![(3, 1), (1, 12)], true));
+        other.add(3, u32::MAX);
+        assert_eq!(other.items().next(), Some((3, u64::from(u32::MAX))));
     }
 
     #[test]

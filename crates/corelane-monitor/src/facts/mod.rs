@@ -34,17 +34,17 @@ mod scanners;
 mod stage;
 
 pub use bins::Bins;
-pub use bounded::Few;
+pub use bounded::{Few, Tally};
 pub(crate) use part::Part;
 pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Ports, Service, Span, Unknown};
-pub use scanners::{Attempts, Opened, Row, Scanner, Story, Told};
+pub use scanners::{Attempts, Opened, Pace, Row, Scanner, Story, Told};
 pub(crate) use scanners::{COLUMNS, tell};
 pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};
 pub(crate) use stage::{Gather, Kept, StageFacts};
 
 use std::net::IpAddr;
 
-/// The most bytes that the facts of a run take. With every table full at once it was 428 MiB, joining included.
+/// The most bytes that the facts of a run take. With every table full at once it was 401 MiB, joining included.
 pub(crate) const MOST: u64 = 448 << 20;
 
 /// How much is listed.

@@ -1,6 +1,6 @@
 //! What one partition gathers, in bounded tables, and how the partitions are joined.
 
-use super::bounded::{Bounded, Few, Weight};
+use super::bounded::{Bounded, Few, Tally, Weight};
 use super::counted::{Counted, News, Quiet};
 use super::{Facts, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
@@ -170,8 +170,8 @@ pub struct Name {
     pub answers: u64,
     /// DNS responses that say that there is no such name.
     pub unknown: u64,
-    /// The hosts that asked.
-    pub clients: Few<IpAddr, 8>,
+    /// The hosts that asked, and how often. One of which only an answer was seen asked zero times.
+    pub clients: Tally<IpAddr, 8>,
     /// The hosts that were asked.
     pub servers: Few<IpAddr, 4>,
     /// The least and largest time.
@@ -366,13 +366,17 @@ impl Part {
 
     /// Counts a name that a client asked for at a server.
     pub(super) fn name(&mut self, kind: NameKind, name: &str, ends: [IpAddr; 2], time_ns: u64) {
-        self.about(kind, name, ends, time_ns, |entry| entry.count += 1);
+        self.about(kind, name, ends, time_ns, |entry| {
+            entry.count += 1;
+            entry.clients.add(ends[0], 1);
+        });
     }
 
     /// Counts what a DNS response says of a name.
     pub(super) fn response(&mut self, name: &str, message: &Message, ends: [IpAddr; 2]) {
         const NO_SUCH_NAME: u8 = 3;
         self.about(NameKind::Dns, name, ends, message.time_ns, |entry| {
+            entry.clients.add(ends[0], 0);
             entry.answers += message.answers.len() as u64;
             entry.unknown += u64::from(message.rcode() == NO_SUCH_NAME);
         });
@@ -383,7 +387,7 @@ impl Part {
         &mut self,
         kind: NameKind,
         name: &str,
-        [client, server]: [IpAddr; 2],
+        [_, server]: [IpAddr; 2],
         time_ns: u64,
         count: impl FnOnce(&mut Name),
     ) {
@@ -392,7 +396,6 @@ impl Part {
             |name| name.into(),
             |entry| {
                 count(entry);
-                entry.clients.add(&client, |&host| host);
                 entry.servers.add(&server, |&host| host);
                 entry.span.add(Span(time_ns, time_ns));
             },

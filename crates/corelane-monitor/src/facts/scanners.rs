@@ -32,6 +32,9 @@ pub(crate) fn column(port: u16) -> u32 {
 /// Attempts that failed and that were answered, over time.
 pub type Attempts = Bins<[u32; 2], 120>;
 
+/// All attempts over time, in narrower bins than a picture has: of half an hour each is at most a second.
+pub type Pace = Bins<[u32; 1], 2048>;
+
 /// A port that answered a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Opened {
@@ -46,8 +49,10 @@ pub struct Opened {
 pub struct Told {
     /// The attempts that failed: distinct ports of distinct hosts.
     pub failed: u64,
-    /// Those of them that an RST ended.
+    /// Those of them that were SYNs and that an RST ended.
     pub rejected: u64,
+    /// Those of them that were other probes than SYNs: datagrams without an answer, or segments that no stack sends.
+    pub probes: u64,
     /// The least and the largest time, in nanoseconds since the epoch: of attempts, or of their rejections.
     pub span: Span,
     /// The same over time.
@@ -69,6 +74,7 @@ impl Told {
             bin[0] += 1;
             self.failed += 1;
             self.rejected += u64::from(outcome == Outcome::Rejected);
+            self.probes += u64::from(probe.is_some());
             return;
         }
         bin[1] += 1;
@@ -112,6 +118,8 @@ pub struct Scanner {
     pub probes: BTreeSet<Option<Probe>>,
     /// What is told of the attempts of all its scans.
     pub told: Told,
+    /// The same attempts, those that were answered among them.
+    pub pace: Pace,
     /// The hosts that it tried, the least first.
     pub rows: BTreeMap<IpAddr, Row>,
     /// Whether there were more.
@@ -127,6 +135,7 @@ impl Scanner {
             scans: [0; 2],
             probes: BTreeSet::new(),
             told: Told::default(),
+            pace: Pace::default(),
             rows: BTreeMap::new(),
             more_rows: false,
             ports: 0,
@@ -199,6 +208,7 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
             let scanner = &mut facts.scanners[number];
             if in_scan {
                 scanner.told.add(trial);
+                scanner.pace.at(trial.time_ns)[0] += 1;
             }
             if outcome != Outcome::Answered || in_scan {
                 ports[number][usize::from(port) / 64] |= 1 << (port % 64);
@@ -210,6 +220,7 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
     for (scanner, ports) in facts.scanners.iter_mut().zip(ports) {
         scanner.ports = ports.iter().map(|ports| u64::from(ports.count_ones())).sum();
         scanner.told.attempts.settle();
+        scanner.pace.settle();
     }
     facts.stories.iter_mut().for_each(|story| story.told.attempts.settle());
 }

@@ -89,12 +89,34 @@ pub(super) fn rate(count: u64, ns: u64) -> String {
     if rate >= 10.0 { format!("{} {unit}", grouped(rate.round() as u64)) } else { format!("{rate:.1} {unit}") }
 }
 
-/// The most things that there were in a row of bins, as a rate. Bins shorter than a second are taken together: few
-/// things in a moment are no rate.
-pub(super) fn peak(counts: &[u64], width_ns: u64) -> String {
-    let many = usize::try_from(SECOND_NS.div_ceil(width_ns.max(1))).unwrap_or(usize::MAX).min(counts.len());
-    let most = counts.windows(many.max(1)).map(|some| some.iter().sum()).max();
-    rate(most.unwrap_or(0), width_ns.saturating_mul(many as u64))
+/// The most things in a while.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Peak {
+    count: u64,
+    ns: u64,
+}
+
+impl Peak {
+    /// The most things that there were in a row of bins. Bins shorter than a second are taken together: few things in
+    /// a moment are no rate.
+    pub(super) fn of(counts: impl IntoIterator<Item = u64>, width_ns: u64) -> Self {
+        let counts: Vec<_> = counts.into_iter().collect();
+        let many = usize::try_from(SECOND_NS.div_ceil(width_ns.max(1))).unwrap_or(usize::MAX).min(counts.len());
+        let most = counts.windows(many.max(1)).map(|some| some.iter().sum()).max();
+        Peak { count: most.unwrap_or(0), ns: width_ns.saturating_mul(many as u64) }
+    }
+
+    /// This peak, or that of a part if it is higher: one of a shorter while may be. What has no rate is not compared.
+    pub(super) fn or_of_part(self, part: Self) -> Self {
+        let scaled = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
+        let is_higher = part.ns >= SECOND_NS && scaled(part.count, self.ns) > scaled(self.count, part.ns);
+        if is_higher { part } else { self }
+    }
+
+    /// The peak as a rate.
+    pub(super) fn text(self) -> String {
+        rate(self.count, self.ns)
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +142,7 @@ mod tests {
     #[test]
     fn bins_shorter_than_a_second_make_no_rate_by_themselves() {
         let ms = 1_000_000;
+        let peak = |counts: &[u64], width_ns| Peak::of(counts.iter().copied(), width_ns).text();
         assert_eq!(peak(&[7, 0, 3], ms), "10 in 0.003 s");
         let mut counts = vec![0; 120];
         (counts[3], counts[70], counts[100]) = (500, 30, 40);
@@ -128,6 +151,17 @@ mod tests {
         assert_eq!(peak(&counts, 512 * ms), "488 a second");
         assert_eq!(peak(&counts, 1024 * ms), "488 a second");
         assert_eq!(peak(&[], ms), "0 in 0.000 s");
+    }
+
+    #[test]
+    fn a_peak_is_no_lower_than_that_of_its_part() {
+        let ms = 1_000_000;
+        let (all, part) = (Peak::of([6000, 100], 20_000 * ms), Peak::of([0, 518, 20], 1024 * ms));
+        assert_eq!((all.text(), all.or_of_part(part).text()), ("300 a second".into(), "506 a second".into()));
+        assert_eq!(part.or_of_part(all).text(), "506 a second");
+        // Many in a moment are no rate.
+        assert_eq!(all.or_of_part(Peak::of([900], ms)).text(), "300 a second");
+        assert_eq!(Peak::default().or_of_part(Peak::default()).text(), "0 in 0.000 s");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{PARTS, Sight};
 use crate::facts::{HostName, Name, NameKind, Opened, Port, Told};
 use crate::report::Timestamp;
 use crate::summary::{bytes, duration, grouped, plural};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -69,14 +70,14 @@ fn scanned(page: &mut Html, sight: &Sight<'_>) {
     let scanners = facts.scanners.len() as u64 + facts.more_scanners;
     let scans = facts.stories.len() as u64 + facts.more_stories;
     if scanners == 0 {
-        page.raw("<p class=\"good\">No scans found.</p>");
+        page.raw("<p>No scans found; <a href=\"#scans\">what would be one</a>.</p>");
         return;
     }
     let is_cut = facts.more_scanners > 0
         || facts.may_lack_answers
         || facts.scanners.iter().any(|scanner| scanner.told.more_open);
     let open = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.told.open));
-    html!(page, "<p><span class=\"bad\">" {plural(scanners, "host")} " scanned</span> (" {plural(scans, "scan")} "); ");
+    html!(page, "<p><span class=\"bad\">" {plural(scanners, "host")} " ran " {plural(scans, "scan")} "</span>; ");
     match open.len() as u64 {
         0 if is_cut => html!(page, "nothing was seen open, as far as was kept."),
         0 => html!(page, "nothing was seen open."),
@@ -119,41 +120,55 @@ fn ports_of(all: &[Port]) -> String {
 
 /// Says which names were asked for.
 fn said(page: &mut Html, sight: &Sight<'_>) {
-    let kinds = [("HTTP", NameKind::Http), ("TLS", NameKind::Tls), ("DNS", NameKind::Dns)];
+    let kinds = [("HTTP", NameKind::Http, "request"), ("TLS", NameKind::Tls, "hello"), ("DNS", NameKind::Dns, "query")];
     let sentences: Vec<_> = kinds
         .into_iter()
-        .filter_map(|(protocol, kind)| {
+        .filter_map(|(protocol, kind, unit)| {
             let names = &sight.facts.names[kind as usize];
             let count = names.len() as u64 + sight.facts.more_names[kind as usize];
-            (count > 0).then_some((protocol, kind, names, count))
+            (count > 0).then_some((protocol, kind, unit, names, count))
         })
         .collect();
     if sentences.is_empty() {
         return;
     }
     page.raw("<ul>");
-    for (protocol, kind, names, count) in sentences {
-        let least = if sight.is_cut(kind.table()) { "at least " } else { "" };
-        html!(page, "<li>" {protocol} ": " {clients(names)} " asked for " {least} {plural(count, "name")}
-            ", most often ");
+    for (protocol, kind, unit, names, count) in sentences {
+        let is_cut = sight.is_cut(kind.table());
+        html!(page, "<li>" {protocol} ": ");
+        clients(page, names, unit, is_cut || count > names.len() as u64);
+        html!(page, " asked for " {if is_cut { "at least " } else { "" }} {plural(count, "name")} ", most often ");
         for (number, (name, entry)) in names.iter().take(NAMES).enumerate() {
-            html!(page, {if number > 0 { ", " } else { "" }} "<b>" {name} "</b>&nbsp;(" {grouped(entry.count)} ")");
+            let times = if number > 0 { grouped(entry.count) } else { plural(entry.count, unit) };
+            html!(page, {if number > 0 { ", " } else { "" }} "<b>" {name} "</b>&nbsp;(" {times} ")");
         }
         page.raw("</li>");
     }
     page.raw("</ul>");
 }
 
-/// The hosts that asked for any of these names.
-fn clients(names: &[(HostName, Name)]) -> String {
-    let mut hosts: Vec<_> = names.iter().flat_map(|(_, name)| name.clients.items()).collect();
-    hosts.sort_unstable();
-    hosts.dedup();
-    let more = names.iter().any(|(_, name)| name.clients.has_more());
-    match &hosts[..] {
-        [host] if !more => host.to_string(),
-        [one, other] if !more => format!("{one} and {other}"),
-        hosts => format!("{}{}", plural(hosts.len() as u64, "host"), if more { " or more" } else { "" }),
+/// Writes the hosts that asked for any of these names, and how often: each of a few, or the busiest of many. `is_cut`
+/// says that there were more names than these.
+fn clients(page: &mut Html, names: &[(HostName, Name)], unit: &str, is_cut: bool) {
+    let mut counts = BTreeMap::<IpAddr, u64>::new();
+    for (host, count) in names.iter().flat_map(|(_, name)| name.clients.items()) {
+        *counts.entry(host).or_default() += count;
+    }
+    let more = is_cut || names.iter().any(|(_, name)| name.clients.has_more());
+    let mut hosts: Vec<_> = counts.into_iter().collect();
+    hosts.sort_by_key(|&(host, count)| (Reverse(count), host));
+    let least = if more { "at least " } else { "" };
+    let is_few = hosts.len() <= 2 && !more;
+    if !is_few {
+        html!(page, {plural(hosts.len() as u64, "host")} {if more { " or more" } else { "" }} ", ");
+    }
+    for (number, &(host, count)) in hosts.iter().take(if is_few { 2 } else { 1 }).enumerate() {
+        html!(page, { if number > 0 { " and " } else { "" } });
+        address(page, host);
+        html!(page, " (" {least} {plural(count, unit)} ")");
+    }
+    if !is_few {
+        page.raw(" most often,");
     }
 }
 
@@ -190,7 +205,7 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
     let conversations = sight.facts.conversations.len() as u64 + sight.facts.more_conversations;
     fact(page, "Conversations", &grouped(conversations), Some(&commands.events("flow", "")));
     let attempts = commands.attempts(ATTEMPTS, "");
-    fact(page, "Failed attempts", &failed(sight), Some(&attempts));
+    fact(page, "Failed TCP attempts", &failed(sight), Some(&attempts));
     let counts = &findings.conversations;
     let missing = |count: u64, bytes_of: u64| format!("{} ({})", grouped(count), bytes(bytes_of));
     let refused = report.refused.flow_packets + report.refused.attempts + report.refused.source_packets;
@@ -231,8 +246,8 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
         );
     }
     if !sight.facts.cut.is_empty() {
-        html!(page, "<p class=\"soft\">There was more than the tables hold of " {sight.facts.cut.join(", ")}
-            ": their counts are lower bounds, and some of those seen least are missing.</p>");
+        html!(page, "<p class=\"soft\">These tables were full: " {sight.facts.cut.join(", ")}
+            ". So their counts are lower bounds, and some of what was seen least is missing.</p>");
     }
     match sight.clock.date() {
         Some(date) if report.times.is_some() => html!(page, "<p class=\"soft\">All times are UTC, " {date} "."),
@@ -246,8 +261,16 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
 
 fn failed(sight: &Sight<'_>) -> String {
     let report = sight.report;
-    let (failed, rejected) = (grouped(report.failed_attempts), grouped(report.rejected));
-    if report.failed_attempts > 0 { format!("{failed} ({rejected} rejected)") } else { failed }
+    let failed = grouped(report.failed_attempts);
+    match report.failed_attempts {
+        0 => failed,
+        _ => format!("{failed} ({})", fates(report.rejected, report.unanswered)),
+    }
+}
+
+/// What became of attempts that failed.
+pub(super) fn fates(rejected: u64, unanswered: u64) -> String {
+    format!("{} rejected, {} unanswered", grouped(rejected), grouped(unanswered))
 }
 
 fn fact(page: &mut Html, name: &'static str, value: &str, command: Option<&str>) {

@@ -4,9 +4,10 @@ use super::Sight;
 use super::head::{address, key};
 use super::html::{Html, html};
 use super::tables::{Column, NO_MORE, begin, end, hosts, number, row};
-use crate::facts::{Few, Host, HostName, Name, NameKind, Port, SERIES, Span, Talked};
+use crate::facts::{Few, Host, HostName, Name, NameKind, Port, SERIES, Span, Talked, Tally};
 use crate::summary::{bytes, grouped};
 use corelane_net::conversation::State;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -36,7 +37,7 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
         ("Served", "r"),
         ("Ports served", ""),
         ("Protocols", ""),
-        ("Names", ""),
+        ("Names served", ""),
     ];
     let facts = sight.facts;
     page.raw("<h2 id=\"hosts\">Hosts</h2>");
@@ -148,27 +149,58 @@ fn socket(page: &mut Html, end: SocketAddr) {
 
 /// Writes addresses, the first ones if there are many.
 fn addresses<const N: usize>(page: &mut Html, list: &Few<IpAddr, N>) {
-    let mut all = list.items().to_vec();
+    let mut all: Vec<_> = list.items().iter().map(|&host| (host, 0)).collect();
     all.sort_unstable();
-    for (place, ip) in all.iter().take(CLIENTS).enumerate() {
-        html!(page, { if place > 0 { ", " } else { "" } });
-        address(page, *ip);
+    listed(page, &all, list.has_more());
+}
+
+/// Writes the clients of a name, and how often each asked if there are several; the busiest ones come first.
+fn clients<const N: usize>(page: &mut Html, list: &Tally<IpAddr, N>) {
+    let mut all: Vec<_> = list.items().collect();
+    all.sort_unstable_by_key(|&(host, count)| (Reverse(count), host));
+    if let [(_, count)] = &mut all[..] {
+        // The number is in the row.
+        *count = 0;
     }
-    if all.len() > CLIENTS || list.has_more() {
-        html!(page, ", … (" {hosts(all.len(), list.has_more())} ")");
+    listed(page, &all, list.has_more());
+}
+
+/// Writes the first of these addresses, with their counts if there are any.
+fn listed(page: &mut Html, all: &[(IpAddr, u64)], has_more: bool) {
+    for (place, &(host, count)) in all.iter().take(CLIENTS).enumerate() {
+        html!(page, { if place > 0 { ", " } else { "" } });
+        address(page, host);
+        if count > 0 {
+            html!(page, "&nbsp;(" {grouped(count)} {if has_more { "+" } else { "" }} ")");
+        }
+    }
+    if all.len() > CLIENTS || has_more {
+        html!(page, ", … (" {hosts(all.len(), has_more)} ")");
     }
 }
 
 fn write_names(page: &mut Html, sight: &Sight<'_>, kind: NameKind, caption: &'static str) {
-    const COLUMNS: [Column; 5] = [("Name", ""), ("Asked", "r"), ("By", ""), ("At", ""), ("First", "")];
-    const DNS: [Column; 7] =
-        [("Name", ""), ("Asked", "r"), ("Answers", "r"), ("No such name", "r"), ("By", ""), ("At", ""), ("First", "")];
+    const HTTP: [Column; 5] = [("Name", ""), ("Requests", "r"), ("By", ""), ("At", ""), ("First", "")];
+    const TLS: [Column; 5] = [("Name", ""), ("Hellos", "r"), ("By", ""), ("At", ""), ("First", "")];
+    const DNS: [Column; 7] = [
+        ("Name", ""),
+        ("Queries", "r"),
+        ("Answers", "r"),
+        ("No such name", "r"),
+        ("By", ""),
+        ("At", ""),
+        ("First", ""),
+    ];
     let names = &sight.facts.names[kind as usize];
     if names.is_empty() {
         html!(page, "<p class=\"soft\">" {caption} ": none.</p>");
         return;
     }
-    let columns = if kind == NameKind::Dns { &DNS[..] } else { &COLUMNS };
+    let columns = match kind {
+        NameKind::Http => &HTTP[..],
+        NameKind::Tls => &TLS,
+        NameKind::Dns => &DNS,
+    };
     begin(page, columns, caption, sight.more(sight.facts.more_names[kind as usize], kind.table()));
     for (name, entry) in names {
         write_name(page, sight, kind, name, entry);
@@ -195,7 +227,7 @@ fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostNam
         number(page, entry.unknown, &grouped(entry.unknown));
     }
     page.raw("<td>");
-    addresses(page, &entry.clients);
+    clients(page, &entry.clients);
     page.raw("</td><td>");
     addresses(page, &entry.servers);
     html!(page, "</td><td class=\"w\">" {sight.clock.time(entry.span.0)} "</td></tr>");
@@ -253,7 +285,7 @@ fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
         [true, false].map(|is_tcp| (name, is_tcp, volumes[usize::from(is_tcp)], what.to_owned(), app))
     });
     let mut all: Vec<_> = known.chain(rest).filter(|(_, _, volume, ..)| volume.flows > 0).collect();
-    all.sort_by_key(|(name, is_tcp, volume, ..)| (std::cmp::Reverse(volume.bytes), *name, *is_tcp));
+    all.sort_by_key(|(name, is_tcp, volume, ..)| (Reverse(volume.bytes), *name, *is_tcp));
     for (name, is_tcp, volume, text, app) in all {
         let transport = if is_tcp { "TCP" } else { "UDP" };
         html!(page, "<tr><td class=\"w\"><span class=\"o\">" {name} "</span> over <span class=\"o\">" {transport}

@@ -1,15 +1,15 @@
 //! Scanners, their scans, and pictures of what they tried.
 
 use super::Sight;
-use super::format::{by, peak as peak_of, ports};
-use super::head::{address, key, open};
+use super::format::{Peak, by, ports};
+use super::head::{address, fates, key, open};
 use super::html::{Html, html};
 use super::picture::{Series, bars, cells};
-use super::tables::{Column, begin, end, row};
-use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story};
+use super::tables::{Column, begin, end, number, row};
+use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story, Told};
 use crate::probe::Probe;
 use crate::report::Alert;
-use crate::summary::{grouped, plural};
+use crate::summary::{duration, grouped, plural};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -86,7 +86,10 @@ pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
     page.raw("<h2 id=\"scans\">Scans</h2>");
     if facts.stories.is_empty() {
-        page.raw("<p>None found: no source failed at many ports of one host, or at one port of many hosts.</p>");
+        page.raw(
+            "<p>None found: no source failed at many ports of one host, or at one port of many hosts. A scan of few \
+             ports, one from many sources, or one of which most attempts were answered is not found.</p>",
+        );
         return;
     }
     page.raw("<div class=\"cards\">");
@@ -114,20 +117,65 @@ fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     let scans = [(vertical, "vertical scan"), (horizontal, "horizontal scan")];
     let scans: Vec<_> =
         scans.iter().filter(|(count, _)| *count > 0).map(|(count, name)| plural(*count, name)).collect();
-    html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; up to " {peak(&told.attempts)} "; ");
-    let condition = format!(".src_ip == \"{}\"", scanner.source);
-    let command = sight.commands.attempts(&format!("(tcp or udp) and host {}", scanner.source), &condition);
-    key(page, &plural(told.failed, "failed attempt"), &command);
-    html!(page, ", of them " {grouped(told.rejected)} " rejected</p>");
+    let stories = sight.facts.stories.iter().filter(|story| story.scan.source() == scanner.source);
+    let pace = Peak::of(scanner.pace.bins().iter().map(|bin| u64::from(bin[0])), scanner.pace.width_ns());
+    let pace = stories.map(|story| peak(&story.told.attempts)).fold(pace, Peak::or_of_part);
+    html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; up to " {pace.text()} "; ");
+    failures(page, sight, scanner);
+    page.raw("</p>");
     attempts(page, &format!("Attempts of {} over time", scanner.source), &told.attempts);
     scale(page, sight, told.span);
     page.raw("</section>");
 }
 
+/// Says how often a scanner failed: by SYNs, as the whole capture counts them, and by other probes.
+fn failures(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
+    let (told, source) = (&scanner.told, scanner.source);
+    let write = |page: &mut Html, text: &str, protocol: &str| {
+        let condition = match protocol {
+            "tcp" | "udp" => format!(".src_ip == \"{source}\" and .proto == \"{}\"", protocol.to_ascii_uppercase()),
+            _ => format!(".src_ip == \"{source}\""),
+        };
+        key(page, text, &sight.commands.attempts(&format!("{protocol} and host {source}"), &condition));
+    };
+    let attempts = told.failed - told.probes;
+    if attempts > 0 {
+        write(page, &plural(attempts, "failed TCP attempt"), "tcp");
+        let end = if told.probes > 0 { "; " } else { "" };
+        html!(page, " (" {fates(told.rejected, attempts - told.rejected)} ")" {end});
+    }
+    if told.probes > 0 {
+        let kinds: Vec<_> = scanner.probes.iter().flatten().copied().collect();
+        let protocol = match &kinds[..] {
+            [Probe::Udp] => "udp",
+            kinds if kinds.contains(&Probe::Udp) => "(tcp or udp)",
+            _ => "tcp",
+        };
+        write(page, &plural(told.probes, "failed probe"), protocol);
+        let kinds: Vec<_> = kinds.iter().map(Probe::to_string).collect();
+        html!(page, " by " {kinds.join(", ")});
+    }
+}
+
+/// What became of the attempts of a scan that failed, unless any such segment has failed.
+fn fates_of(probe: Option<Probe>, told: &Told) -> Vec<String> {
+    match probe {
+        None => {
+            let fates = [(told.rejected, "rejected"), (told.failed - told.rejected, "unanswered")];
+            fates
+                .iter()
+                .filter(|(count, _)| *count > 0)
+                .map(|(count, fate)| format!("{} {fate}", grouped(*count)))
+                .collect()
+        }
+        Some(Probe::Udp) => vec!["unanswered".to_owned()],
+        Some(_) => Vec::new(),
+    }
+}
+
 /// The most attempts in a while.
-fn peak(attempts: &Attempts) -> String {
-    let counts: Vec<_> = attempts.bins().iter().map(|bin| u64::from(bin[0]) + u64::from(bin[1])).collect();
-    peak_of(&counts, attempts.width_ns())
+fn peak(attempts: &Attempts) -> Peak {
+    Peak::of(attempts.bins().iter().map(|bin| u64::from(bin[0]) + u64::from(bin[1])), attempts.width_ns())
 }
 
 fn attempts(page: &mut Html, label: &str, attempts: &Attempts) {
@@ -141,19 +189,26 @@ fn scale(page: &mut Html, sight: &Sight<'_>, Span(first, last): Span) {
 }
 
 fn table(page: &mut Html, sight: &Sight<'_>) {
-    const COLUMNS: [Column; 8] = [
+    const COLUMNS: [Column; 10] = [
         ("Scanner", ""),
         ("Scan", ""),
         ("Target", ""),
         ("Failed", "r"),
+        ("Open", ""),
         ("Up to", ""),
         ("From", ""),
+        ("To", ""),
+        ("Took", "r"),
         ("Attempts", ""),
-        ("Open", ""),
     ];
     let facts = sight.facts;
     let mut stories: Vec<_> = facts.stories.iter().collect();
     stories.sort_by_key(|story| (story.scan.order(), story.probe));
+    page.raw(
+        "<p class=\"soft\">A SYN has failed if an RST came or no answer; a UDP datagram if none came back, whether it \
+         was refused or lost; a FIN, NULL or Xmas segment whatever came. “Up to” has the most attempts, answered ones \
+         too, within one second, or in a bar of the picture where that is longer. “Open” is what answered.</p>",
+    );
     begin(page, &COLUMNS, "Scans in order of time", (facts.more_stories, false));
     for story in stories {
         let Story { scan, probe, told } = story;
@@ -178,14 +233,25 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
         let unit = if matches!(scan, Alert::Vertical { .. }) { "port" } else { "host" };
         html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
         key(page, &plural(scan.count(), unit), &sight.commands.attempts(&filter, &condition));
-        html!(page, "</td><td class=\"w\">" {peak(&told.attempts)}
-            "</td><td class=\"w\">" {sight.clock.time(told.span.0)} "</td><td>");
-        attempts(page, "Attempts over time", &told.attempts);
+        for fate in fates_of(*probe, told) {
+            html!(page, "<br><span class=\"soft\">" {fate} "</span>");
+        }
         // All that are kept, for the filter: not all of them are shown.
         let mut found: Vec<_> = told.open.iter().map(|open| open.port.number).collect();
         found.sort_unstable();
         html!(page, "</td><td data-p=\"" {ports(found)} "\">");
-        open(page, told, OPEN[1]);
+        match told.open.is_empty() {
+            true => html!(page, "none seen"),
+            false => open(page, told, OPEN[1]),
+        }
+        html!(page, "</td><td class=\"w\">" {peak(&told.attempts).text()} "</td>");
+        let Span(first, last) = told.span;
+        for time in [first, last] {
+            html!(page, "<td class=\"w\">" {sight.clock.time(time)} "</td>");
+        }
+        number(page, last.saturating_sub(first) / 1_000_000, &duration(last.saturating_sub(first)));
+        page.raw("<td>");
+        attempts(page, "Attempts over time", &told.attempts);
         page.raw("</td></tr>");
     }
     end(page);

@@ -10,7 +10,6 @@ use corelane_net::synth::{self, Config, Conversations};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs;
-use std::net::IpAddr;
 
 /// The most bytes of a page.
 const PAGE: usize = 3_000_000;
@@ -95,6 +94,9 @@ fn what_a_scan_found_open_is_what_answered() {
     assert_eq!(open(&connect), BTreeMap::from(hosts));
     let told = &connect.stories[0].told;
     assert_eq!((told.failed, told.answered, told.rejected), (995, 5, 941));
+    // All of them are of the scan, and the page says so in each of its places.
+    assert_eq!(page.matches("(941 rejected, 54 unanswered)").count(), 2);
+    assert!(text(&page).contains("995 ports941 rejected54 unanswered"));
     let over_time = told.attempts.bins().iter().fold([0, 0], |sum, bin| [sum[0] + bin[0], sum[1] + bin[1]]);
     assert_eq!(over_time, [995, 5]);
     assert!(page.contains("1,000 ports") && page.contains("135, 139, 445, 1025, 5000"));
@@ -108,20 +110,73 @@ fn what_a_scan_found_open_is_what_answered() {
     assert_eq!((sweep.scanners.len(), sweep.scanners[0].rows.len()), (1, 233));
 }
 
+/// What a reader sees of a page, without commands; a blank stands for `&nbsp;`.
+fn text(page: &str) -> String {
+    let mut page = page.to_owned();
+    while let Some(begin) = page.find("<code popover") {
+        let end = begin + page[begin..].find("</code>").expect("an end");
+        page.replace_range(begin..end, "");
+    }
+    page.split('<')
+        .filter_map(|part| part.split_once('>'))
+        .map(|(_, text)| text)
+        .collect::<String>()
+        .replace("&nbsp;", " ")
+}
+
+/// A scanner of several hosts, by TCP and UDP.
+#[test]
+fn the_numbers_of_a_page_do_not_contradict_each_other() {
+    let Some(folder) = captures() else { return };
+    let (facts, page) = facts("sweep", &fs::read(folder.join("scan-network-sweep.pcap")).expect("a file"));
+    let text = text(&page);
+    let told = &facts.scanners[0].told;
+    assert_eq!((told.failed, told.probes, told.rejected), (8592, 3372, 3996));
+    for part in [
+        "1 host ran 10 scans; open ports were found on 3 hosts.",
+        "Failed TCP attempts5,220 (3,996 rejected, 1,224 unanswered)",
+        "5,220 failed TCP attempts (3,996 rejected, 1,224 unanswered); 3,372 failed probes by UDP",
+        "OpenUp toFromToTook",
+        "231 hosts3 rejected228 unansweredport 443 of 192.168.10.10",
+        "999 ports999 rejectednone seen518 a second13:50:3413:50:5823.436 s",
+        "369 portsunansweredno",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // No scan is faster than all of its scanner's, and three of them went on at once: 518, 509 and 498.
+    let rate = |text: &str| text.replace(',', "").parse::<f64>().expect("a rate");
+    let card = text.split("; up to ").nth(1).and_then(|rest| rest.split_once(" a second")).map(|(number, _)| number);
+    let card = rate(card.expect("a rate"));
+    let mut rows: Vec<_> = page.split(" a second</td>").map(|before| before.rsplit('>').next().unwrap_or("")).collect();
+    rows.pop();
+    assert!(rows.contains(&"518") && rows.iter().all(|row| rate(row) <= card) && card > 1500.0, "{card}: {rows:?}");
+    // Those that were going on at once are counted together.
+    let pace = &facts.scanners[0].pace;
+    assert_eq!(pace.bins().iter().map(|bin| u64::from(bin[0])).sum::<u64>(), told.failed + told.answered);
+}
+
 #[test]
 fn names_have_those_that_asked_for_them() {
     let Some(folder) = captures() else { return };
     let (facts, page) = facts("http", &fs::read(folder.join("http-mixed.pcap")).expect("a file"));
     let names = &facts.names[NameKind::Http as usize];
-    // tshark: 338 requests, two of which another host made.
+    // tshark: 338 requests, three of which another host made.
     assert_eq!(names.iter().map(|(_, name)| name.count).sum::<u64>(), 338);
-    let clients: std::collections::BTreeSet<IpAddr> =
-        names.iter().flat_map(|(_, name)| name.clients.items().to_vec()).collect();
-    assert_eq!(clients.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.4", "10.0.0.6"]);
+    let mut clients = BTreeMap::<String, u64>::new();
+    for (host, count) in names.iter().flat_map(|(_, name)| name.clients.items()) {
+        *clients.entry(host.to_string()).or_default() += count;
+    }
+    assert_eq!(clients, BTreeMap::from([("10.0.0.4".to_owned(), 3), ("10.0.0.6".to_owned(), 335)]));
+    // The sentence says whose requests they are, and the row how often each asked.
+    let text = text(&page);
+    let says = "HTTP: 10.0.0.6 (335 requests) and 10.0.0.4 (3 requests) asked for 26 names, most often \
+                images1.ynet.co.il (166 requests), ";
+    assert!(text.contains(says) && text.contains("10.0.0.6 (2), 10.0.0.4 (1)"), "{text}");
+    assert!(page.contains("<button>Requests</button>") && page.contains("<button>Names served</button>"));
     assert_eq!((&*names[0].0, names[0].1.count), ("images1.ynet.co.il", 166));
     assert_eq!(facts.names[NameKind::Dns as usize].iter().map(|(_, name)| name.count).sum::<u64>(), 69);
     assert_eq!(facts.fingerprints.iter().map(|(_, entry)| entry.count).sum::<u64>(), 2);
-    assert!(page.contains("www.ynet.co.il") && page.contains("No scans found"));
+    assert!(page.contains("www.ynet.co.il") && page.contains("<p>No scans found; "), "and not in green");
 }
 
 #[test]
