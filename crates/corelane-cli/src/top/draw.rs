@@ -87,7 +87,8 @@ impl Subject {
             Subject::Host(host) => Some(*host),
             Subject::Conversation((client, ..)) => Some(client.ip()),
             Subject::Name(kind, name) => {
-                model.names.get(&(*kind, name.clone())).and_then(|name| name.clients.first().copied())
+                let (host, _) = model.names.get(&(*kind, name.clone()))?.clients.first()?;
+                Some(*host)
             }
         }
     }
@@ -120,7 +121,8 @@ impl View {
         let (filter, order) = (&self.filter, self.order(panel));
         match panel {
             Panel::Alerts => {
-                let mut scans: Vec<_> = model.scans.iter().filter(|scan| filter.fits(|| scan.subject())).collect();
+                let subject = |scan: &Scan| scan.subject(model, &story(scan, model).0);
+                let mut scans: Vec<_> = model.scans.iter().filter(|scan| filter.fits(|| subject(scan))).collect();
                 if order == "size" {
                     scans.sort_by_key(|scan| Reverse(size(scan)));
                 }
@@ -372,13 +374,14 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
     None
 }
 
+/// Columns of rates, and below them what there was in all, and over how long the columns go.
 fn sparklines(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
     let last = model.seconds.back().copied().unwrap_or_default();
     let (upper, lower) = cut(area, area.height.saturating_sub(1) / 2 + area.height.saturating_sub(1) % 2);
     let label = format!("{:>6} packets/s ", short(last.packets));
     let bits = format!("{:>6} bit/s     ", short(last.bytes.saturating_mul(8)));
     let lower = Rect { height: lower.height.saturating_sub(1), ..lower };
-    spark(upper, buffer, &label, BOLD, model.seconds.iter().map(|second| second.packets));
+    let seconds = spark(upper, buffer, &label, BOLD, model.seconds.iter().map(|second| second.packets));
     if model.is_live {
         let style = if last.drops > 0 { view.alarm() } else { BOLD };
         let label = format!("{:>6} dropped/s ", short(last.drops));
@@ -398,19 +401,29 @@ fn sparklines(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
     }
     let text = format!("in all {} packets, {}B{rate}{dropped}", grouped(model.total.packets), short(model.total.bytes));
     let style = if model.total.drops > 0 { view.alarm() } else { view.dim() };
-    put(buffer, total, 0, &text, style);
+    let at = put(buffer, total, 0, &text, style);
+    let axis = format!("columns: the last {seconds} s");
+    if seconds > 0 && usize::from(at) + 2 + axis.len() <= usize::from(total.width) {
+        put_right(buffer, total, &axis, view.dim());
+    }
 }
 
-/// A label, and columns as high as the values are; the latest is at the right end.
-fn spark(area: Rect, buffer: &mut Buffer, label: &str, style: Style, values: impl DoubleEndedIterator<Item = u64>) {
+/// A label, and columns as high as the values are; the latest is at the right end. The result is how many there are.
+fn spark(
+    area: Rect,
+    buffer: &mut Buffer,
+    label: &str,
+    style: Style,
+    values: impl DoubleEndedIterator<Item = u64>,
+) -> usize {
     if area.height == 0 {
-        return;
+        return 0;
     }
     let line = Rect { y: area.bottom() - 1, height: 1, ..area };
     let begin = put(buffer, line, 0, label, style);
     let width = usize::from(area.width.saturating_sub(begin));
     let values: Vec<u64> = values.rev().take(width).collect();
-    let most = values.iter().copied().max().unwrap_or(0).max(1);
+    let (most, count) = (values.iter().copied().max().unwrap_or(0).max(1), values.len());
     let levels = u64::from(area.height) * 8;
     for (back, value) in values.into_iter().enumerate() {
         // Anything at all is seen.
@@ -434,14 +447,15 @@ fn spark(area: Rect, buffer: &mut Buffer, label: &str, style: Style, values: imp
             }
         }
     }
+    count
 }
 
-/// Panels one below the other. The one with the focus has twice the room of another, whatever is in them: so nothing
-/// moves but for a key.
+/// Panels one below the other. The one with the focus has twice the room of another. Lines that a panel has no rows for
+/// go to those that have more rows.
 fn stack(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panels: &[Panel]) {
     let has_focus = |panel: Panel| panel == if panels.contains(&view.focus) { view.focus } else { panels[0] };
     let parts = panels.len() as u16 + 1;
-    let heights: Vec<_> = panels
+    let mut heights: Vec<_> = panels
         .iter()
         .map(
             |&panel| {
@@ -449,12 +463,41 @@ fn stack(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panels
             },
         )
         .collect();
+    let rows: Vec<_> = panels.iter().map(|&panel| view.rows(panel, model)).collect();
+    let need = |(rows, &panel): (&Vec<_>, &Panel)| 1 + u16::from(!rows.is_empty() && has_head(panel)) + lines(rows);
+    let needs: Vec<_> = rows.iter().zip(panels).map(need).collect();
+    let first = panels.iter().position(|&panel| panel == Panel::Alerts);
+    share(&mut heights, &needs, first);
     let mut rest = area;
-    for (&panel, height) in panels.iter().zip(heights) {
+    for ((&panel, height), rows) in panels.iter().zip(heights).zip(rows) {
         let own;
         (own, rest) = cut(rest, height);
-        draw_panel(own, buffer, model, view, panel);
+        draw_panel(own, buffer, model, view, panel, &rows);
     }
+}
+
+/// The lines for these rows, or for the word that there are none.
+fn lines(rows: &[Subject]) -> u16 {
+    u16::try_from(rows.len().max(1)).unwrap_or(u16::MAX / 2)
+}
+
+/// Gives lines of panels that have more than they need to those that need more: to the `first` one as many as it needs,
+/// then one after the other to the lowest.
+fn share(heights: &mut [u16], needs: &[u16], first: Option<usize>) {
+    let all = 0..heights.len();
+    loop {
+        let spare = |&panel: &usize| heights[panel].saturating_sub(needs[panel]);
+        let from = all.clone().filter(|panel| spare(panel) > 0).max_by_key(spare);
+        let lacks = |&panel: &usize| heights[panel] < needs[panel];
+        let to = first.filter(lacks).or_else(|| all.clone().filter(lacks).min_by_key(|&panel| heights[panel]));
+        let (Some(from), Some(to)) = (from, to) else { return };
+        heights[from] -= 1;
+        heights[to] += 1;
+    }
+}
+
+fn has_head(panel: Panel) -> bool {
+    panel != Panel::Alerts
 }
 
 /// A column: its title, its width, and whether it is one of numbers. One of width 0 takes the room that is left.
@@ -481,11 +524,12 @@ fn columns(panel: Panel, first: u16) -> Vec<Column> {
     }
 }
 
-fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panel: Panel) {
-    let rows = view.rows(panel, model);
+fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panel: Panel, rows: &[Subject]) {
     let has_focus = view.focus == panel;
     let (title, rest) = cut(area, 1);
-    let mut at = put(buffer, title, 0, panel.title(), if has_focus { REVERSED } else { BOLD });
+    // The number is that of its key.
+    let name = format!("{} {}", panel as usize + 1, panel.title());
+    let mut at = put(buffer, title, 0, &name, if has_focus { REVERSED } else { BOLD });
     let count = match panel {
         Panel::Alerts if view.filter.is_empty() => model.alerts,
         _ => rows.len() as u64,
@@ -505,7 +549,7 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
         put(buffer, rest, 0, nothing, view.dim());
         return;
     }
-    let has_head = panel != Panel::Alerts && rest.height > 1;
+    let has_head = has_head(panel) && rest.height > 1;
     let (head, rest) = cut(rest, u16::from(has_head));
     let height = usize::from(rest.height);
     if has_focus {
@@ -600,8 +644,8 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
                 plain(clock(told.last_ns)),
                 (KINDS[*kind].to_owned(), view.dim()),
                 plain(name.clone()),
-                plain(short(told.count.max(told.answers))),
-                plain(list(told.clients.iter().map(IpAddr::to_string))),
+                plain(short(told.count)),
+                plain(list(told.clients.iter().map(|(host, _)| host.to_string()))),
             ]
         }
     }
@@ -644,10 +688,21 @@ fn details(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, addr
     let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(area.height);
     view.scrolled = view.scrolled.min(most);
     view.page = usize::from(area.height.max(1));
-    for (number, (text, style)) in lines.iter().skip(usize::from(view.scrolled)).take(area.height.into()).enumerate() {
+    let mut seen: Vec<_> = lines.into_iter().skip(view.scrolled.into()).collect();
+    let height = usize::from(area.height);
+    if seen.len() > height && height > 1 {
+        let below = grouped((seen.len() - (height - 1)) as u64);
+        seen.truncate(height - 1);
+        seen.push((format!("↓ {below} more lines"), view.dim()));
+    }
+    for (number, (text, style)) in seen.iter().take(height).enumerate() {
         put(buffer, Rect { y: area.y + number as u16, height: 1, ..area }, 0, text, *style);
     }
 }
+
+/// Names and conversations that the details of a host list.
+const ASKED: usize = 100;
+const OWN: usize = 100;
 
 fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style)> {
     let mut lines = vec![(address.to_string(), REVERSED)];
@@ -690,14 +745,21 @@ fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style
         rows.push(("and more".to_owned(), view.dim()));
     }
     section("Reached", rows);
-    let mut asked: Vec<_> = model.names.iter().filter(|(_, told)| told.clients.contains(&address)).collect();
-    asked.sort_by_key(|((kind, name), told)| (Reverse(told.count), name, *kind));
-    let asked = asked.into_iter().take(40);
-    section("Asked for", asked.map(|((kind, name), told)| asked_line(*kind, name, told)).collect());
+    let rest = |count: usize, most: usize| {
+        let more = count.saturating_sub(most);
+        (more > 0).then(|| (format!("and {} more", grouped(more as u64)), view.dim()))
+    };
+    let of_host = |told: &Name| told.clients.iter().find(|(host, _)| *host == address).map(|&(_, count)| count);
+    let asked = model.names.iter().filter_map(|((kind, name), told)| Some((of_host(told)?, *kind, name, told)));
+    let mut asked: Vec<_> = asked.collect();
+    asked.sort_by_key(|&(count, kind, name, _)| (Reverse(count), name, kind));
+    let shown = asked.iter().take(ASKED).map(|&(count, kind, name, told)| asked_line(kind, name, count, told));
+    section("Asked for", shown.chain(rest(asked.len(), ASKED)).collect());
     let own = model.conversations.iter().filter(|((a, b, _), _)| a.ip() == address || b.ip() == address);
     let mut own: Vec<_> = own.collect();
     own.sort_by_key(|(ends, told)| (Reverse(told.bytes.iter().sum::<u64>()), **ends));
-    section("Conversations", own.into_iter().take(100).map(conversation_line).collect());
+    let count = own.len();
+    section("Conversations", own.into_iter().take(OWN).map(conversation_line).chain(rest(count, OWN)).collect());
     lines
 }
 
@@ -710,8 +772,14 @@ fn scans_of(model: &Model, address: IpAddr) -> impl Iterator<Item = String> {
     scans.map(|scan| format!("{} {}", clock(scan.event.scan.time_ns()), story(scan, model).0))
 }
 
-fn asked_line(kind: usize, name: &str, told: &Name) -> (String, Style) {
-    (format!("{:<5}{name}, {}×", KINDS[kind], grouped(told.count)), PLAIN)
+/// A name, and how often this host asked for it.
+fn asked_line(kind: usize, name: &str, count: u64, told: &Name) -> (String, Style) {
+    let times = match count {
+        // The question was not seen.
+        0 if told.count == 0 => "answered".to_owned(),
+        _ => format!("{}{}×", grouped(count), if told.clients_more { "+" } else { "" }),
+    };
+    (format!("{:<5}{name}, {times}", KINDS[kind]), PLAIN)
 }
 
 fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) -> (String, Style) {
@@ -721,7 +789,7 @@ fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) 
     (format!("{client} → {server} {carrier} {} {bytes}B{name}", told.protocol), PLAIN)
 }
 
-const HELP: [(&str, &str); 17] = [
+const HELP: [(&str, &str); 19] = [
     ("Tab, 1 to 4", "the next panel, or this one: it gets the most room"),
     ("↑ ↓ PgUp PgDn", "select a row, also j, k, Home, End"),
     ("Enter", "details of the host of the selected row"),
@@ -729,13 +797,15 @@ const HELP: [(&str, &str); 17] = [
     ("s", "another order of the panel"),
     ("/", "a filter, of words that all have to fit:"),
     ("", "ip:10.0.0.0/8  ip:10.1.  port:443  sni:example  proto:dns"),
-    ("", "any other word looks at all of a row"),
+    ("", "any other word looks at all of a row; of a scan, at what it found open too"),
     ("Space", "stops the screen; a replay stops too, a capture goes on"),
     ("< >", "half the speed of a replay, and twice"),
     ("n", "goes to the next packet of a replay"),
     ("?", "this page"),
     ("q, Ctrl-C", "ends"),
     ("", ""),
+    ("UTC", "when an alert was found, some failures after its scan began; of a name, the latest"),
+    ("columns", "a second each, the latest at the right"),
     ("open", "what answered a scanner, 64 ports and hosts at most"),
     ("bit/s", "the mean of the last four seconds of the capture"),
     ("k, M, G", "thousands, millions, thousands of millions"),
@@ -790,7 +860,7 @@ mod tests {
             ..Conversation::default()
         };
         model.conversations.insert(ends, told);
-        let name = Name { count: 1, last_ns: 3722 * SECOND, clients: vec![client], ..Name::default() };
+        let name = Name { count: 1, last_ns: 3722 * SECOND, clients: vec![(client, 1)], ..Name::default() };
         model.names.insert((1, names[0].clone()), name);
         let scan = |probe, scan| ScanEvent { probe, scan, state: ScanState::Found };
         let alert = Alert::Vertical { source: scanner, destination: target, count: 21, time_ns: 3700 * SECOND };
@@ -814,11 +884,11 @@ mod tests {
 corelane top eth0                                1970-01-01 01:02:03 UTC, 62 min
   4.0k packets/s                                                            ▁ ▁█
      0 dropped/s
-in all 4,101 packets, 2.1MB, 16M bit/s, none dropped
-Alerts 2 by latest ─────────────────────────────────────────────────────────────
+in all 4,101 packets, 2.1MB, 16M bit/s, none dropped       columns: the last 4 s
+1 Alerts 2 by latest ───────────────────────────────────────────────────────────
 01:01:50 10.0.0.9 scans port 53 of hosts by UDP: 21+ failed
 01:01:40 10.0.0.9 scans 10.0.0.5: 21+ failed, open: 22, 80
-Talkers 4 by rate ──────────────────────────────────────────────────────────────
+2 Talkers 4 by rate ────────────────────────────────────────────────────────────
 host            out bit/s in bit/s bytes conv. answers at, names
 2001:db8::7          8.0k        0  2.0M     1
 2001:db8::80            0        0  2.0M     1 443, www.example.com
@@ -828,10 +898,10 @@ host            out bit/s in bit/s bytes conv. answers at, names
 
 
 
-Conversations 1 by rate ────────────────────────────────────────────────────────
+3 Conversations 1 by rate ──────────────────────────────────────────────────────
 client → server                                           protocol   bit/s bytes
 [2001:db8::7]:50000 → [2001:db8::80]:443 www.example.com  tls            0  2.0M
-Names 1 by latest ──────────────────────────────────────────────────────────────
+4 Names 1 by latest ────────────────────────────────────────────────────────────
 UTC           name                                      count clients
 01:02:02 tls  www.example.com                               1 2001:db8::7
 Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? help";
@@ -877,6 +947,76 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             assert!(client.contains(part), "{part}: {client}");
         }
         assert!(of("192.0.2.1").contains("no conversation of this host is known"));
+    }
+
+    /// A host has its own share of a name that others ask for too, and what does not fit is counted.
+    #[test]
+    fn details_count_what_the_host_itself_asked_for() {
+        let [client, other]: [IpAddr; 2] = ["10.0.0.6", "10.0.0.4"].map(|text| text.parse().unwrap());
+        let mut model = model();
+        model.hosts.insert(client, Host::default());
+        model.hosts.insert(other, Host::default());
+        let both = Name { count: 3, clients: vec![(client, 1), (other, 2)], ..Name::default() };
+        model.names.insert((0, "www.example.net".to_owned()), both.clone());
+        model.names.insert((0, "busy.example.net".to_owned()), Name { clients_more: true, ..both });
+        let answered = Name { answers: 3, clients: vec![(client, 0)], ..Name::default() };
+        model.names.insert((2, "late.example.net".to_owned()), answered);
+        let of = |model: &Model, address| -> Vec<String> {
+            let lines = details_of(model, &View::new(false), address).into_iter().map(|(line, _)| line);
+            lines.skip_while(|line| line != "Asked for").skip(1).take_while(|line| !line.is_empty()).collect()
+        };
+        assert_eq!(of(&model, other), ["http busy.example.net, 2+×", "http www.example.net, 2×"]);
+        let of_client = ["http busy.example.net, 1+×", "http www.example.net, 1×", "dns  late.example.net, answered"];
+        assert_eq!(of(&model, client), of_client);
+        // The panel counts questions, too.
+        let mut view = View { focus: Panel::Names, filter: Filter::of("late"), ..View::new(false) };
+        let lines = drawn(80, 24, &model, &mut view);
+        let line = lines.iter().find(|line| line.contains("late.example.net")).unwrap();
+        assert!(line.ends_with("0 10.0.0.6"), "{line}");
+        for number in 0..ASKED {
+            let own = Name { count: 1, clients: vec![(client, 1)], ..Name::default() };
+            model.names.insert((2, format!("{number}.example.org")), own);
+        }
+        let lines = of(&model, client);
+        assert_eq!((lines.len(), &*lines[ASKED]), (ASKED + 1, "and 3 more"));
+        let mut view = View { host: Some(client), ..View::new(false) };
+        let last = |view: &mut View| drawn(80, 24, &model, view)[22].clone();
+        let whole = details_of(&model, &view, client).len();
+        assert_eq!(last(&mut view), format!("↓ {} more lines", whole - 18), "a line of 19 says it");
+        view.scrolled = u16::MAX;
+        assert_eq!(last(&mut view), "and 3 more");
+    }
+
+    #[test]
+    fn the_filter_finds_what_a_scan_found_open_and_the_words_of_its_row() {
+        let model = model();
+        let alerts = |filter: &str| {
+            let view = View { filter: Filter::of(filter), ..View::new(false) };
+            view.rows(Panel::Alerts, &model).len()
+        };
+        let found = ["port:22", "port:53", "port:23", "scans", "failed", "OPEN", "closed", "ip:10.0.0.5"].map(alerts);
+        assert_eq!(found, [1, 1, 0, 2, 2, 1, 0, 1]);
+    }
+
+    #[test]
+    fn lines_without_rows_go_to_the_panel_that_needs_them() {
+        let mut heights = [5, 10, 5, 5];
+        share(&mut heights, &[11, 3, 4000, 3], Some(0));
+        assert_eq!(heights, [11, 3, 8, 3]);
+        share(&mut heights, &[2, 2, 2, 2], None);
+        assert_eq!(heights, [11, 3, 8, 3], "none needs more");
+        share(&mut heights, &[1, 30, 30, 30], None);
+        assert_eq!(heights, [1, 8, 8, 8]);
+        // Ten alerts are seen, as there are few talkers.
+        let mut model = model();
+        for port in 1..=8 {
+            let scan = Alert::Horizontal { source: [10, 0, 0, 9].into(), port, count: 21, time_ns: 0 };
+            model.scan(&ScanEvent { probe: None, scan, state: ScanState::Found });
+        }
+        let lines = drawn(80, 30, &model, &mut View::new(false));
+        assert_eq!(lines.iter().filter(|line| line.contains(" scans ")).count(), 10, "{lines:#?}");
+        assert_eq!(lines.len(), 30);
+        assert!(lines.iter().any(|line| line.contains("4 Names 1")), "{lines:#?}");
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub(super) struct Subject {
     pub(super) names: Vec<String>,
     /// Protocols and kinds, in lower case.
     pub(super) protocols: Vec<String>,
+    /// What else the row says, in lower case.
+    pub(super) text: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl Subject {
             Word::Name(part) => self.names.iter().any(|name| name.contains(part)),
             Word::Protocol(name) => self.protocols.iter().any(|own| own == name),
             Word::Any(part) => {
-                self.names.iter().chain(&self.protocols).any(|text| text.contains(part))
+                self.names.iter().chain(&self.protocols).chain([&self.text]).any(|text| text.contains(part))
                     || self.hosts.iter().any(|host| host.to_string().contains(part))
                     || self.ports.iter().any(|port| port.to_string() == *part)
             }
@@ -108,6 +110,7 @@ mod tests {
             ports: vec![443, 53],
             names: vec!["www.example.com".to_owned()],
             protocols: vec!["tls".to_owned(), "no payload".to_owned()],
+            text: "21+ failed".to_owned(),
         };
         Filter::of(filter).fits(subject)
     }
@@ -129,6 +132,7 @@ mod tests {
             "example",
             "1.2.3",
             "443",
+            "FAILED",
             "ip:10.1.2.3 port:53 proto:tls sni:www. com",
         ] {
             assert!(fits(yes), "{yes}");
@@ -142,6 +146,8 @@ mod tests {
             "port:www",
             "sni:10.1",
             "proto:tl",
+            "proto:failed",
+            "sni:failed",
             "44",
             "nothing",
             "port:443 proto:dns",

@@ -98,7 +98,9 @@ pub(super) struct Name {
     pub(super) count: u64,
     pub(super) answers: u64,
     pub(super) last_ns: u64,
-    pub(super) clients: Vec<IpAddr>,
+    /// Hosts, and how often each asked: at least so often, if there were more.
+    pub(super) clients: Vec<(IpAddr, u64)>,
+    pub(super) clients_more: bool,
     pub(super) servers: Vec<IpAddr>,
 }
 
@@ -260,8 +262,14 @@ impl Model {
                 entry.count += told.count;
                 entry.answers += told.answers;
                 entry.last_ns = entry.last_ns.max(told.span.1);
-                for (host, _) in told.clients.items() {
-                    add(&mut entry.clients, FEW, host);
+                entry.clients_more |= told.clients.has_more();
+                for (host, count) in told.clients.items() {
+                    let has_room = entry.clients.len() < FEW;
+                    match entry.clients.iter_mut().find(|(known, _)| *known == host) {
+                        Some((_, sum)) => *sum += count,
+                        None if has_room => entry.clients.push((host, count)),
+                        None => entry.clients_more = true,
+                    }
                 }
                 for host in told.servers.items() {
                     add(&mut entry.servers, FEW, *host);
@@ -309,6 +317,7 @@ impl Host {
             ports: self.ports.iter().map(|port| port.number).collect(),
             names: lower(&self.names),
             protocols: lower(&self.protocols),
+            ..Subject::default()
         }
     }
 }
@@ -320,6 +329,7 @@ impl Conversation {
             ports: vec![client.port(), server.port()],
             names: self.name.iter().map(|name| name.to_lowercase()).collect(),
             protocols: lower(&[self.protocol, if is_tcp { "tcp" } else { "udp" }]),
+            ..Subject::default()
         }
     }
 }
@@ -327,17 +337,23 @@ impl Conversation {
 impl Name {
     pub(super) fn subject(&self, kind: usize, name: &str) -> Subject {
         Subject {
-            hosts: self.clients.iter().chain(&self.servers).copied().collect(),
-            ports: Vec::new(),
+            hosts: self.clients.iter().map(|&(host, _)| host).chain(self.servers.iter().copied()).collect(),
             names: vec![name.to_lowercase()],
             protocols: vec![KINDS[kind].to_owned()],
+            ..Subject::default()
         }
     }
 }
 
 impl Scan {
-    pub(super) fn subject(&self) -> Subject {
-        let mut subject = Subject { hosts: vec![self.event.scan.source()], ..Subject::default() };
+    /// As on the page, what answered is part of a scan. `text` is that of its row.
+    pub(super) fn subject(&self, model: &Model, text: &str) -> Subject {
+        let text = text.to_lowercase();
+        let mut subject = Subject { hosts: vec![self.event.scan.source()], text, ..Subject::default() };
+        for service in model.answers(&self.event).0 {
+            subject.hosts.push(service.host);
+            subject.ports.push(service.port.number);
+        }
         match self.event.scan {
             Alert::Vertical { destination, .. } => subject.hosts.push(destination),
             Alert::Horizontal { port, .. } => subject.ports.push(port),

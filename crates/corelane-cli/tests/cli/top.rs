@@ -103,6 +103,28 @@ fn keys_choose_what_is_shown() {
     terminal.ended(0);
 }
 
+/// Two hosts asked for the same names; the filter is that of the page.
+#[test]
+fn a_host_has_its_own_requests_and_a_scan_what_it_found_open() {
+    let Some(captures) = captures() else { return };
+    let file = quoted(&captures.join("http-mixed.pcap"));
+    for (host, count) in [("10.0.0.4", "1×"), ("10.0.0.6", "2×")] {
+        let Some(terminal) = Terminal::top((100, 200), "", &format!("--speed max {file}")) else { return };
+        terminal.wait_for(&["end, "]);
+        terminal.press(&["/"]);
+        terminal.press(&[&format!("ip:{host}")]);
+        terminal.press(&["Enter", "2", "Enter"]);
+        terminal.wait_for(&["Asked for", &format!("http www.calcalist.co.il, {count}\n")]);
+    }
+    let file = quoted(&captures.join("scan-network-sweep.pcap"));
+    let terminal = Terminal::top((129, 30), "", &format!("--speed max {file}")).unwrap();
+    terminal.wait_for(&["end, ", "1 Alerts 10", "2 Talkers", "columns: the last "]);
+    terminal.press(&["/"]);
+    terminal.press(&["port:443"]);
+    let text = terminal.wait_for(&["1 Alerts 3"]);
+    assert_eq!(text.lines().filter(|line| line.contains("open: ") && line.contains("443")).count(), 3, "{text}");
+}
+
 #[test]
 fn a_replay_takes_its_time_and_keys_change_it() {
     let folder = Folder::new();
