@@ -6,13 +6,15 @@ use crate::workspace::{Result, root};
 use std::process::Command;
 
 /// The allowed licences of dependencies.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
     "BSD-3-Clause",
     "BSL-1.0",
+    // Of data alone: a list of certificates.
+    "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
     "Unicode-3.0",

@@ -125,8 +125,8 @@ fn key(line: &[u8]) -> &[u8] {
     if line[timestamp..].starts_with(SENSOR) { &line[timestamp..] } else { line }
 }
 
-/// The whole lines of a file behind this length, by their keys, with how often each is there. What is torn at its end is
-/// cut off. A file that is shorter is a new one: all its lines are behind.
+/// The whole lines of a file behind this length, by their keys, with how often each is there. What is torn at its end
+/// is cut off. A file that is shorter is a new one: all its lines are behind.
 fn lines_behind(path: &Path, written: u64) -> io::Result<HashMap<Vec<u8>, u64>> {
     let mut known = HashMap::new();
     let mut file = match OpenOptions::new().read(true).write(true).open(path) {

@@ -21,7 +21,7 @@ fn batch(sensor: &str) -> Vec<u8> {
     bytes
 }
 
-/// What a hostile peer may send: noise, cut batches, those of another version, and of a sensor that nobody expects.
+/// What a hostile peer may send: noise, cut batches, those of another version, and of a sensor that is not expected.
 /// With each the reason why it does not count.
 fn hostile(choices: &mut Choices) -> Vec<(&'static str, Vec<u8>)> {
     let mut bytes = Vec::new();

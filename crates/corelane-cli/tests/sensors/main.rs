@@ -1,5 +1,5 @@
-//! Sensors and aggregators as processes: `monitor --publish` and `corelane aggregate`, over a folder of files always, and
-//! over a NATS server where there is one. They are killed at random moments, cut off, given hostile bytes, and the
+//! Sensors and aggregators as processes: `monitor --publish` and `corelane aggregate`, over a folder of files always,
+//! and over a NATS server where there is one. They are killed at random moments, cut off, given hostile bytes, and the
 //! answer is looked at: it has to be that of one monitor over the whole capture.
 //!
 //! | variable | what |

@@ -217,7 +217,7 @@ impl Process {
     /// Sends it a signal, if it was started.
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(child) = &self.child {
-            // One that has ended is still there, as nobody has waited for it.
+            // One that has ended is still there until it is waited for.
             let _ = kill_process(Pid::from_child(child), signal);
         }
     }

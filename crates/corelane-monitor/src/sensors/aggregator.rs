@@ -280,8 +280,8 @@ impl Aggregator {
     }
 
     /// Takes the bytes of a batch, which came as that of this sensor. Those of a sensor come in order; between sensors
-    /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock that
-    /// is far ahead would end all steps up to its time. `news` gets what has become of the sensor; scans come by
+    /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock
+    /// that is far ahead would end all steps up to its time. `news` gets what has become of the sensor; scans come by
     /// [`advance`](Self::advance). Returns the sensor.
     ///
     /// # Errors

@@ -557,7 +557,7 @@ mod tests {
     #[test]
     fn names_are_decoded() {
         for (encoded, name) in
-            [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("w7_Dvj8-", "\u{ff}\u{fe}?>")]
+            [("", ""), ("Zg==", "f"), ("MTI=", "12"), ("Zm9v", "foo"), ("w7_Dvj8-", "\u{ff}\u{fe}?>")]
         {
             assert_eq!(decode_name(encoded).as_deref(), Some(name), "{encoded}");
         }
