@@ -152,7 +152,7 @@ fn the_program_and_each_command_have_a_man_page() {
         assert!(page.contains(&format!(".TH corelane-{command} 1")), "{page}");
     }
     // A page for each command that is named, and for no other.
-    assert_eq!(program.matches("(1)").count(), 5, "{program}");
+    assert_eq!(program.matches("(1)").count(), 6, "{program}");
     assert!(page(&["man", "monitor"]).contains("--syn-timeout"));
     assert_eq!(run(&mut corelane(["man", "nothing"])).code, Some(2));
 }
