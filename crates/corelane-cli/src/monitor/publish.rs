@@ -32,6 +32,8 @@ pub(crate) struct Publisher {
     known: u64,
     is_live: bool,
     run: Run,
+    /// Whether a signal has ended the wait for room, where captures are read.
+    is_cut: bool,
     server: Option<Server>,
     condition: Condition,
     interrupt: Interrupt,
@@ -137,7 +139,7 @@ impl Publisher {
             }
         };
         let (condition, interrupt) = (Condition::default(), interrupt.clone());
-        Ok(Some(Publisher { spool, header, known, is_live, run, server, condition, interrupt }))
+        Ok(Some(Publisher { spool, header, known, is_live, run, is_cut: false, server, condition, interrupt }))
     }
 
     /// Begins to send, once the process has the rights that it keeps.
@@ -199,7 +201,9 @@ impl Publisher {
                     }
                     (self.condition.errors, self.condition.error) = (self.condition.errors + 1, Some(error));
                     if self.is_live || self.interrupt.is_set() {
-                        self.condition.dropped += 1;
+                        // Of captures the next run makes it again.
+                        self.condition.dropped += u64::from(self.is_live);
+                        self.is_cut = !self.is_live;
                         return false;
                     }
                     thread::sleep(RETRY);
@@ -220,6 +224,10 @@ impl Publisher {
         let Condition { dropped, .. } = self.condition;
         let mut left =
             (dropped > 0).then(|| format!("--publish: {dropped} batches were lost, as there was no room for them"));
+        if self.is_cut {
+            left =
+                Some("--publish: there was no room for all batches; the next start of this sensor goes on".to_owned());
+        }
         if let Some(sender) = self.server.and_then(|server| server.sender) {
             let start = Instant::now();
             let mut has_told = false;
@@ -235,8 +243,9 @@ impl Publisher {
                 }
                 thread::sleep(Duration::from_millis(20));
             }
-            // What is told last is asked for once more.
-            if !sender.finish(RETRY) {
+            let has_all = is_done(&sender);
+            // What is told last is asked for once more. A connection that is lost by then is none that is needed.
+            if !sender.finish(RETRY) && !has_all {
                 let rest =
                     "--publish: the server has not got all batches; the next start of this sensor sends the rest";
                 left = left.or_else(|| Some(rest.to_owned()));
