@@ -183,7 +183,7 @@ fn a_server_that_is_full_gets_the_rest_when_there_is_room() {
         sensor.wait_until_said("waiting for the server");
         assert!(sensor.said().contains("maximum bytes exceeded"), "{}", sensor.said());
     }
-    // nats-server 2.9.10 removes the oldest of a full stream at times, though it was told to refuse what is new: what it
+    // nats-server 2.9.10 removes the oldest of a full stream at times, though it is to refuse what is new: what it
     // counts of a message before it stores it lacks the message's own overhead. The sensor was told that it has it.
     let first = client.ask("$JS.API.STREAM.MSG.GET.corelane-batches", None, b"{\"seq\":1}");
     if first.contains("\"error\"") {
