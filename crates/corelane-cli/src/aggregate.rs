@@ -10,7 +10,7 @@ use crate::args::AggregateArguments;
 use crate::exit::{Exit, complain, refused};
 use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
-use crate::sensors::{Engine, EngineError, Files, Nats, Place, Read};
+use crate::sensors::{Engine, EngineError, Files, Nats, Place, Read, shards_name};
 use corelane_monitor::sensors::{Aggregator, BatchError, Refusal, SensorName};
 use corelane_monitor::{Continuous, Settings};
 use std::collections::BTreeMap;
@@ -120,8 +120,11 @@ impl Run {
             let (length, state) = told::split(&snapshot.bytes).unwrap_or_default();
             written = length;
             aggregator.restore(state).map_err(|error| {
-                format!("the stored state of shards {} cannot be gone on from: {error}; give the same options, or remove it",
-                    shown(&arguments.shards))
+                let shards = shards_name(&arguments.shards);
+                format!(
+                    "the stored state of shards {shards} cannot be gone on from: {error}; give the same options, or \
+                     remove it"
+                )
             })?;
         }
         engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
@@ -308,17 +311,7 @@ impl Run {
             evicted: aggregator.evicted(),
             refused: refused.chain([damaged]).collect(),
             alerts: vec![("syn".into(), syn), ("probe".into(), probe)],
-            outputs: self
-                .told
-                .condition()
-                .map(|(name, it)| OutputState {
-                    name: name.to_owned(),
-                    errors: it.errors,
-                    dropped: it.dropped,
-                    error: it.error,
-                })
-                .into_iter()
-                .collect(),
+            outputs: self.told.condition().iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
             problem: self.told.problem.clone().or_else(|| self.engine.problem()),
         };
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
@@ -331,10 +324,6 @@ fn requests() -> io::Result<Requests> {
     return Requests::install();
     #[cfg(not(unix))]
     Ok(Requests::default())
-}
-
-fn shown(shards: &std::ops::RangeInclusive<u8>) -> String {
-    format!("{}-{}", shards.start(), shards.end())
 }
 
 /// The reason why a batch does not count, for numbers.

@@ -7,6 +7,7 @@
 
 mod sensors;
 
+use crate::output::Condition;
 use httparse::Status;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text};
@@ -155,6 +156,14 @@ pub(crate) struct OutputState {
     pub(crate) dropped: u64,
     /// The error of the last attempt, if it failed.
     pub(crate) error: Option<String>,
+}
+
+impl OutputState {
+    /// An output of this name in this condition.
+    pub(crate) fn of(name: &str, condition: &Condition) -> Self {
+        let Condition { errors, dropped, error } = condition.clone();
+        OutputState { name: name.to_owned(), errors, dropped, error }
+    }
 }
 
 impl Served for Snapshot {

@@ -246,7 +246,7 @@ fn numbers(report: &Report, findings: &Findings, outputs: &[(String, Condition)]
             ("dns", [seen.dns_queries, seen.dns_responses].as_flattened().iter().sum()),
             ("ssh", seen.ssh),
         ]),
-        outputs: outputs.iter().map(|(name, condition)| output(name, condition)).collect(),
+        outputs: outputs.iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
         ..Snapshot::default()
     }
 }
@@ -263,12 +263,7 @@ fn capture(numbers: &mut Snapshot, facts: &Facts) {
         freezes: facts.capture.freezes,
         truncated: facts.capture.truncated,
     }];
-    numbers.outputs.extend(facts.copy.iter().map(|condition| output("copy", condition)));
-}
-
-fn output(name: &str, condition: &Condition) -> OutputState {
-    let Condition { errors, dropped, error } = condition.clone();
-    OutputState { name: name.to_owned(), errors, dropped, error }
+    numbers.outputs.extend(facts.copy.iter().map(|condition| OutputState::of("copy", condition)));
 }
 
 #[cfg(test)]

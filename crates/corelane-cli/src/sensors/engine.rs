@@ -279,7 +279,7 @@ pub(super) fn take_positions(mut rest: &[u8]) -> Option<Positions> {
 }
 
 /// The name of a snapshot by its shards: `A-B`.
-pub(super) fn shards_name(shards: &RangeInclusive<u8>) -> String {
+pub(crate) fn shards_name(shards: &RangeInclusive<u8>) -> String {
     format!("{}-{}", shards.start(), shards.end())
 }
 

@@ -29,12 +29,13 @@
 //! A record that is not whole is the end of a log, for now: its writer is at it, or was killed and will cut it off.
 //! It is damage if a whole record follows it, or a later segment: the writer begins one only behind whole records.
 
+use corelane_monitor::sensors::{MOST_BYTES, SensorName};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The longest batch, in bytes.
-pub(crate) const MOST_BATCH: usize = 512 << 10;
+pub(crate) const MOST_BATCH: usize = MOST_BYTES;
 
 /// Bytes of a segment before its first record.
 pub(super) const HEADER: u64 = 12;
@@ -48,10 +49,9 @@ const VERSION: u32 = 1;
 /// The folder of the aggregators' snapshots, beside those of the sensors.
 pub(super) const AGGREGATORS: &str = "aggregators";
 
-/// Whether a sensor may be named so: 1 to 64 of `A`-`Z`, `a`-`z`, `0`-`9`, `_` and `-`, and not `aggregators`.
+/// Whether a sensor may be named so: a [`SensorName`], and not `aggregators`.
 pub(crate) fn is_sensor_name(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    (1..=64).contains(&name.len()) && name.bytes().all(is_plain) && name != AGGREGATORS
+    name.parse::<SensorName>().is_ok() && name != AGGREGATORS
 }
 
 /// A batch of a log.

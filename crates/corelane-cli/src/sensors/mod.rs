@@ -36,7 +36,7 @@ mod nats;
 mod spool;
 
 pub(crate) use self::{
-    engine::{Engine, EngineError, Place, Read},
+    engine::{Engine, EngineError, Place, Read, shards_name},
     files::Files,
     log::is_sensor_name,
     nats::{Nats, NatsOptions, Sender},

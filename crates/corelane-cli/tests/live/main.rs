@@ -12,6 +12,8 @@ mod endure;
 mod errors;
 #[path = "../../src/metrics/tests/exposition.rs"]
 mod exposition;
+#[path = "../support/lines.rs"]
+mod lines;
 mod metrics;
 mod mutated;
 #[path = "../../../corelane-net/tests/live/support.rs"]

@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::exposition::{Samples, parse_metrics};
 use crate::net::{PATIENCE, Sender, frame, ip, quiet};
+
+pub(crate) use crate::lines::assert_same;
 pub(crate) use crate::program::{Folder, Outcome, corelane, run};
 
 /// Between two looks at what is waited for.
@@ -65,18 +67,6 @@ pub(crate) fn stats(path: &Path) -> Vec<serde_json::Value> {
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
     let lines = whole.lines().filter(|line| line.contains("\"event_type\":\"stats\""));
     lines.map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["stats"].take()).collect()
-}
-
-/// Fails at the first line that differs, and shows no others.
-#[track_caller]
-pub(crate) fn assert_same(found: &[String], expected: &[String], what: &str) {
-    let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
-    let lengths = (found.len(), expected.len());
-    let at = differs.or_else(|| (lengths.0 != lengths.1).then(|| lengths.0.min(lengths.1)));
-    if let Some(at) = at {
-        let (found, expected) = (found.get(at), expected.get(at));
-        panic!("{what}: {lengths:?} events, number {at} differs:\n{found:?}\n{expected:?}");
-    }
 }
 
 /// Compares events of so many rings with those of one.

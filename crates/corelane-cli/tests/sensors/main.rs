@@ -21,6 +21,8 @@ mod endure;
 mod exposition;
 mod hostile;
 mod kills;
+#[path = "../support/lines.rs"]
+mod lines;
 mod nats;
 mod network;
 #[path = "../../../corelane-monitor/tests/it/packets.rs"]

@@ -14,6 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+pub(crate) use crate::lines::assert_same;
+
 /// How long anything may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
@@ -322,18 +324,6 @@ pub(crate) fn of_shards(alerts: &[String], shards: &RangeInclusive<u8>) -> Vec<S
         shards.contains(&shard_of(source))
     };
     alerts.iter().filter(is_of).cloned().collect()
-}
-
-/// Fails at the first line that differs, and shows no others.
-#[track_caller]
-pub(crate) fn assert_same(found: &[String], expected: &[String], what: &str) {
-    let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
-    let lengths = (found.len(), expected.len());
-    let at = differs.or_else(|| (lengths.0 != lengths.1).then(|| lengths.0.min(lengths.1)));
-    if let Some(at) = at {
-        let (found, expected) = (found.get(at), expected.get(at));
-        panic!("{what}: {lengths:?} lines, number {at} differs:\n{found:?}\n{expected:?}");
-    }
 }
 
 /// A capture of the program's own generator.

@@ -12,6 +12,8 @@ use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectMetadata, ObjectStore};
 use async_nats::jetstream::stream::StorageType;
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE as URL_SAFE;
 use futures_util::StreamExt;
 use std::fmt::{self, Debug};
 use std::ops::RangeInclusive;
@@ -391,25 +393,9 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
     context.create_object_store(config).await.map_err(|error| error.to_string())
 }
 
-/// The name of an object in its subject: Base64 with the letters of URLs.
+/// The name of an object in its subject.
 fn decode_name(encoded: &str) -> Option<String> {
-    let (mut bits, mut count, mut bytes) = (0_u32, 0, Vec::new());
-    for letter in encoded.trim_end_matches('=').bytes() {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        (bits, count) = (bits << 6 | u32::from(value), count + 6);
-        if count >= 8 {
-            count -= 8;
-            bytes.push((bits >> count) as u8);
-        }
-    }
-    String::from_utf8(bytes).ok()
+    String::from_utf8(URL_SAFE.decode(encoded).ok()?).ok()
 }
 
 /// The place in a snapshot's description.
