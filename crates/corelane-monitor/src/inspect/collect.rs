@@ -135,10 +135,10 @@ impl<'a> Collector<'a> {
     }
 
     /// Gives out all that is complete.
-    pub(super) fn drain(&mut self, mut out: impl FnMut(Found<'_>)) {
+    pub(super) fn drain(&mut self, out: &mut dyn FnMut(Found<'_>)) {
         let mut any = false;
         for number in 0..self.rings.len() {
-            any |= self.drain_one(number, &mut out);
+            any |= self.drain_one(number, out);
         }
         if any {
             out(Found::Lines(&[]));
@@ -146,7 +146,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Gives out what is complete of one ring. Says whether there was anything.
-    fn drain_one(&mut self, number: usize, out: &mut impl FnMut(Found<'_>)) -> bool {
+    fn drain_one(&mut self, number: usize, out: &mut dyn FnMut(Found<'_>)) -> bool {
         let others = self.rings.iter().enumerate().filter(|&(other, _)| other != number);
         let others_ns = others.map(|(_, ring)| ring.begun_ns).min().unwrap_or(u64::MAX);
         let passed = self.rings[number].merge.passed();
@@ -174,7 +174,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Ends the steps that a ring has passed, and all others too: for scans, behind the lines that are due in them.
-    fn end_steps(&mut self, number: usize, end: &StepEnd, others_ns: u64, out: &mut impl FnMut(Found<'_>)) {
+    fn end_steps(&mut self, number: usize, end: &StepEnd, others_ns: u64, out: &mut dyn FnMut(Found<'_>)) {
         let begun_ns = end.begun_ns.min(others_ns);
         if begun_ns == u64::MAX {
             // The run is over.
@@ -194,7 +194,7 @@ impl<'a> Collector<'a> {
     }
 
     /// Gives out the reports that have counted, where they are asked for.
-    fn give_out_reports(&mut self, begun_ns: u64, is_last: bool, out: &mut impl FnMut(Found<'_>)) {
+    fn give_out_reports(&mut self, begun_ns: u64, is_last: bool, out: &mut dyn FnMut(Found<'_>)) {
         if let Some(reports) = self.scans.as_mut().and_then(Scans::take_counted) {
             out(Found::Step { begun_ns, reports: &reports, is_last });
         }
@@ -202,7 +202,7 @@ impl<'a> Collector<'a> {
 
     /// Gives out the numbers of all rings, when the first of them has new ones. Those of a ring that lags are its last
     /// ones, as no number may fall; its facts come once. Before the first packet of any ring there is nothing to tell.
-    fn snapshot(&mut self, number: usize, dispatcher: Box<Dispatcher>, out: &mut impl FnMut(Found<'_>)) {
+    fn snapshot(&mut self, number: usize, dispatcher: Box<Dispatcher>, out: &mut dyn FnMut(Found<'_>)) {
         let ring = &mut self.rings[number];
         let mut numbers: Vec<_> = ring.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
         for facts in take_facts(&mut numbers) {
@@ -234,13 +234,13 @@ impl<'a> Collector<'a> {
         mut self,
         dispatchers: &[Dispatcher],
         mut numbers: Vec<Numbers>,
-        mut out: impl FnMut(Found<'_>),
+        out: &mut dyn FnMut(Found<'_>),
     ) -> (Report, Findings) {
         let end_ns = dispatchers.iter().map(Dispatcher::max_time).max().unwrap_or(0);
         if let Some(scans) = &mut self.scans {
-            scans.finish(end_ns, |event| tell(event, &mut self.latest, &mut out));
+            scans.finish(end_ns, |event| tell(event, &mut self.latest, out));
         }
-        self.give_out_reports(end_ns, true, &mut out);
+        self.give_out_reports(end_ns, true, out);
         let main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
         let mut gathered: Vec<_> = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
         gathered.extend(take_facts(&mut numbers));
@@ -292,7 +292,7 @@ fn take_facts(numbers: &mut [Numbers]) -> impl Iterator<Item = StageFacts> {
 }
 
 /// Gives out news of a scan, and keeps it among the latest, with all its failures once it has ended.
-fn tell(event: ScanEvent, latest: &mut VecDeque<ScanEvent>, out: &mut impl FnMut(Found<'_>)) {
+fn tell(event: ScanEvent, latest: &mut VecDeque<ScanEvent>, out: &mut dyn FnMut(Found<'_>)) {
     out(Found::Scan(&event));
     if event.state == ScanState::Found {
         latest.push_back(event);

@@ -64,6 +64,30 @@ impl<D: Design<Item>, W: Strategy> ItemConsumer for Consumer<Item, D, W> {
     }
 }
 
+impl ItemProducer for Box<dyn ItemProducer> {
+    fn push_all(&mut self, items: &mut Vec<Item>) {
+        (**self).push_all(items);
+    }
+
+    fn is_closed(&self) -> bool {
+        (**self).is_closed()
+    }
+
+    fn fill(&self) -> Option<f64> {
+        (**self).fill()
+    }
+}
+
+impl ItemConsumer for Box<dyn ItemConsumer> {
+    fn pop_batch(&mut self, items: &mut Vec<Item>, max: usize) -> Result<usize, Closed> {
+        (**self).pop_batch(items, max)
+    }
+
+    fn is_empty(&mut self) -> bool {
+        (**self).is_empty()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -67,7 +67,7 @@
 //! | `records.rs`, `talk.rs` | events and numbers of conversations; the state of one |
 //! | `lines.rs`, `merge.rs` | events and their order |
 //! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
-//! | `pipeline.rs`, `ends.rs` | stages as threads, or in one thread; the traits of a queue's ends |
+//! | `pipeline.rs`, `queues.rs`, `ends.rs` | stages as threads, or in one thread; their queues; the traits of the ends |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod collect;
@@ -78,6 +78,7 @@ mod item;
 mod lines;
 mod merge;
 mod pipeline;
+mod queues;
 mod records;
 mod stage;
 mod summary;

@@ -3,24 +3,23 @@
 use super::Inspection;
 use super::collect::{Collector, Found, StepEnd};
 use super::ends::{ItemConsumer, ItemProducer};
-use super::feed::{Creditor, Credits, Feed, Marks};
+use super::feed::{Credits, Feed, Marks};
 use super::findings::Findings;
-use super::item::{Frame, Item};
-use super::lines::{Key, Spares};
-use super::stage::{ENOUGH, Harvest, Stage};
+use super::item::Frame;
+use super::lines::Spares;
+use super::queues::{Harvests, Out, Sender, queues};
+use super::stage::{ENOUGH, Stage};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::partial_result::PartialResult;
-use crate::pipeline::{Pins, Plan, PlanError, join, spawn, with_design};
+use crate::pipeline::{Pins, Plan, PlanError, join, spawn};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::{Rule, Settings};
 use crate::source::{Progress, Silence, Source, read_ahead};
 use crate::steps::step_of;
-use corelane::Bounded;
 use corelane::spsc::mcring::Tuning;
-use corelane::spsc::{self, Consumer, Design, Linked, McRing, Options, Producer};
-use corelane::wait::{Adaptive, Select};
+use corelane::spsc::{self, Linked, McRing, Producer};
 use corelane_net::capture::Record;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -29,9 +28,6 @@ use std::thread;
 
 /// The most items that a stage takes at a time.
 const BATCH: usize = 256;
-/// The most harvests in a queue. As many more are with the output stage while it gives them out: of each stage at most
-/// 2 MB of lines are on their way, however the threads are scheduled, where the stages are in step.
-const HARVESTS: usize = 16;
 /// Records that are read at a time.
 const READ: usize = 4096;
 
@@ -54,10 +50,10 @@ pub fn inspect<S: Source>(
     inspection: &Inspection,
     plan: &Plan,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error) + Send,
+    mut damage: impl FnMut(usize, S::Error) + Send,
     out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), PlanError> {
-    begin(sources, settings, None, inspection, plan, progress, damage, lines_to(out))
+    begin(sources, settings, None, inspection, plan, progress, &mut damage, &mut lines_to(out))
 }
 
 /// Runs both analyses over records that may come for months: an interface, or captures as if they came from one.
@@ -85,10 +81,10 @@ pub fn watch<S: Source>(
     inspection: &Inspection,
     plan: &Plan,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error) + Send,
-    out: impl FnMut(Found<'_>) + Send,
+    mut damage: impl FnMut(usize, S::Error) + Send,
+    mut out: impl FnMut(Found<'_>) + Send,
 ) -> Result<(Report, Findings), PlanError> {
-    begin(sources, &of_steps(settings), Some(continuous), inspection, plan, progress, damage, out)
+    begin(sources, &of_steps(settings), Some(continuous), inspection, plan, progress, &mut damage, &mut out)
 }
 
 /// The same as [`watch`], over the rings of one interface, each read in a thread of its own by a Dispatcher with stages
@@ -110,17 +106,15 @@ pub fn watch_rings<S: Source + Send>(
     inspection: &Inspection,
     plan: &Plan,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error) + Send,
-    out: impl FnMut(Found<'_>) + Send,
+    mut damage: impl FnMut(usize, S::Error) + Send,
+    mut out: impl FnMut(Found<'_>) + Send,
 ) -> Result<(Report, Findings), PlanError> {
     let settings = &of_steps(settings);
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
     let stages = Stages { settings, continuous: Some(continuous), inspection, plan, pins };
     let rings: Vec<_> = rings.into_iter().map(|ring| [ring]).collect();
-    stages.as_dispatcher(|| {
-        with_design!(plan, |D, items, harvests| stages.run::<_, S, D>(rings, items, harvests, progress, damage, out))
-    })
+    stages.as_dispatcher(|| stages.run(rings, progress, &mut damage, &mut out))
 }
 
 /// The settings without those that need a whole capture.
@@ -136,14 +130,20 @@ fn begin<S: Source>(
     inspection: &Inspection,
     plan: &Plan,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error) + Send,
-    out: impl FnMut(Found<'_>) + Send,
+    damage: Damage<'_, S>,
+    out: Out<'_>,
 ) -> Result<(Report, Findings), PlanError> {
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
     let stages = Stages { settings, continuous, inspection, plan, pins };
-    stages.as_dispatcher(|| stages.start(sources, progress, damage, out))
+    stages.as_dispatcher(|| match plan.analyzers {
+        0 => Ok(stages.alone(sources, progress, damage, out)),
+        _ => stages.run(vec![sources], progress, damage, out),
+    })
 }
+
+/// What gets the errors of sources, with their numbers. Nothing below is compiled for its type, or for that of [`Out`].
+type Damage<'a, S> = &'a mut (dyn FnMut(usize, <S as Source>::Error) + Send);
 
 fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
     move |found| {
@@ -168,17 +168,18 @@ pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
     inspection: &Inspection,
     queues: Vec<(P, C)>,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error) + Send,
+    mut damage: impl FnMut(usize, S::Error) + Send,
     out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), PlanError> {
     let plan = &Plan { analyzers: queues.len(), ..Plan::default() };
     plan.check()?;
     let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::new(&plan.cpus)? };
-    let out = lines_to(out);
+    let (damage, out) = (&mut damage, &mut lines_to(out));
     if queues.is_empty() {
         return Ok(stages.alone(sources, progress, damage, out));
     }
-    stages.join::<_, S, P, C, McRing>(vec![(sources, queues)], Tuning::new().batch(1), progress, damage, out)
+    let harvests = Harvests::of::<McRing>(&[queues.len()], plan.capacity, &Tuning::new().batch(1))?;
+    stages.join(vec![(sources, queues)], harvests, progress, damage, out)
 }
 
 #[derive(Clone, Copy)]
@@ -205,76 +206,38 @@ impl Stages<'_> {
         })
     }
 
-    /// Runs in the Dispatcher's thread.
-    fn start<S: Source>(
-        self,
-        sources: impl IntoIterator<Item = S> + Send,
-        progress: &Progress,
-        damage: impl FnMut(usize, S::Error) + Send,
-        out: impl FnMut(Found<'_>) + Send,
-    ) -> Result<(Report, Findings), PlanError> {
-        if self.plan.analyzers == 0 {
-            return Ok(self.alone(sources, progress, damage, out));
-        }
-        with_design!(self.plan, |D, items, harvests| {
-            self.run::<_, S, D>(vec![sources], items, harvests, progress, damage, out)
-        })
-    }
-
     /// Runs the stages of several Dispatchers, each with sources and its share of the stages, and at least one.
-    fn run<I: IntoIterator<Item = S> + Send, S: Source, D: Design<Item> + Design<Harvest> + Bounded>(
+    fn run<I: IntoIterator<Item = S> + Send, S: Source>(
         self,
         rings: Vec<I>,
-        item_tuning: <D as Design<Item>>::Tuning,
-        harvest_tuning: <D as Design<Harvest>>::Tuning,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error) + Send,
-        out: impl FnMut(Found<'_>) + Send,
+        damage: Damage<'_, S>,
+        out: Out<'_>,
     ) -> Result<(Report, Findings), PlanError> {
-        let queue = |_| {
-            let options = Options::new().tuning(item_tuning.clone());
-            spsc::channel_with::<Item, D, Adaptive, _>(self.plan.capacity, options).map_err(PlanError::Queue)
-        };
         let count = rings.len();
-        let share = |ring: usize| (self.plan.analyzers + count - 1 - ring) / count;
-        let rings = rings
-            .into_iter()
-            .enumerate()
-            .map(|(ring, sources)| Ok((sources, (0..share(ring).max(1)).map(queue).collect::<Result<_, _>>()?)));
-        self.join::<I, S, _, _, D>(rings.collect::<Result<_, _>>()?, harvest_tuning, progress, damage, out)
+        let share = |ring: usize| ((self.plan.analyzers + count - 1 - ring) / count).max(1);
+        let (items, harvests) = queues(self.plan, &(0..count).map(share).collect::<Vec<_>>())?;
+        self.join(rings.into_iter().zip(items).collect(), harvests, progress, damage, out)
     }
 
-    /// Joins stages by these queues of items, one for each stage, and by queues of harvests of the design `D`. Each
-    /// Dispatcher has its sources and the queues to its own stages. The first one runs in the calling thread.
-    fn join<
-        I: IntoIterator<Item = S> + Send,
-        S: Source,
-        P: ItemProducer,
-        C: ItemConsumer,
-        D: Design<Harvest> + Bounded,
-    >(
+    /// Joins stages by these queues. Each Dispatcher has its sources and the queues to its own stages. The first one
+    /// runs in the calling thread.
+    fn join<I: IntoIterator<Item = S> + Send, S: Source, P: ItemProducer, C: ItemConsumer>(
         self,
         rings: Vec<(I, Vec<(P, C)>)>,
-        harvest_tuning: D::Tuning,
+        harvests: Harvests,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error) + Send,
-        out: impl FnMut(Found<'_>) + Send,
+        damage: Damage<'_, S>,
+        out: Out<'_>,
     ) -> Result<(Report, Findings), PlanError> {
         let counts: Vec<_> = rings.iter().map(|(_, items)| items.len()).collect();
-        let (mut fronts, mut backs, mut harvests_out, mut tolds) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut fronts, mut backs, mut tolds) = (Vec::new(), Vec::new(), Vec::new());
         for (ring, (sources, items)) in rings.into_iter().enumerate() {
             let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
             let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
             // Without a bound: at most one end for each packet on its way is in it.
             let (ends_in, ends) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
-            for (stage, inlet) in inlets.into_iter().enumerate() {
-                let options = Options::new().tuning(harvest_tuning.clone());
-                let capacity = self.plan.capacity.min(HARVESTS);
-                let queue = spsc::channel_with::<Harvest, D, Adaptive, _>(capacity, options);
-                let (harvests_in, queue) = queue.map_err(PlanError::Queue)?;
-                backs.push((ring, inlet, harvests_in));
-                harvests_out.push((ring, stage, queue));
-            }
+            backs.extend(inlets.into_iter().map(|inlet| (ring, inlet)));
             fronts.push((sources, Feed::new(outlets, credits), ends_in));
             tolds.push((ends, creditor));
         }
@@ -286,13 +249,13 @@ impl Stages<'_> {
         // A panic ends all Dispatchers, as it surfaces when the last one has ended.
         let broken = &AtomicBool::new(false);
         Ok(thread::scope(|scope| {
-            let stages: Vec<_> = (backs.into_iter().enumerate())
-                .map(|(number, (ring, inlet, harvests))| {
+            let stages: Vec<_> = (backs.into_iter().zip(harvests.senders).enumerate())
+                .map(|(number, ((ring, mut inlet), send))| {
                     let body = move || {
                         self.pins.pin(1 + number);
                         let stage = Stage::new(self.settings, self.continuous, self.inspection, run, spares);
                         let end = || end.get().map(|(packets, time): &(Vec<u64>, u64)| (packets[ring], *time));
-                        application(stage, inlet, harvests, || end().unwrap_or_default())
+                        application(stage, &mut inlet, send, &|| end().unwrap_or_default())
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
                 })
@@ -300,7 +263,7 @@ impl Stages<'_> {
             let last = 1 + stages.len();
             let output = spawn(scope, "output", move || {
                 self.pins.pin(last);
-                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests_out, tolds, out)
+                (harvests.output)(Collector::new(&counts, self.settings, self.continuous, spares), tolds, out)
             });
             let dispatch = move |(sources, mut feed, mut ends): (I, Feed<P>, Producer<StepEnd, Linked>)| {
                 let _panic = OnPanic(broken);
@@ -403,8 +366,8 @@ impl Stages<'_> {
         self,
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,
-        mut damage: impl FnMut(usize, S::Error),
-        out: impl FnMut(Found<'_>),
+        mut damage: Damage<'_, S>,
+        out: Out<'_>,
     ) -> (Report, Findings) {
         let run = Run::new();
         let spares = Spares::default();
@@ -562,16 +525,15 @@ fn read<S: Source>(
 }
 
 /// Runs the second stage until its queue is drained.
-fn application<C: ItemConsumer, D: Design<Harvest>>(
+fn application(
     mut stage: Stage<'_>,
-    mut inlet: C,
-    mut harvests: Producer<Harvest, D>,
-    end: impl FnOnce() -> (u64, u64),
+    inlet: &mut dyn ItemConsumer,
+    mut send: Sender,
+    end: &dyn Fn() -> (u64, u64),
 ) -> (PartialResult, Findings) {
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
-    // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-    let mut send = |stage: &mut Stage<'_>| drop(harvests.push(stage.take()));
+    let mut send = |stage: &mut Stage<'_>| send(stage.take());
     while let Ok(popped) = inlet.pop_batch(&mut items, BATCH) {
         stage.follow(&mut items, &mut send);
         sent += popped;
@@ -585,39 +547,4 @@ fn application<C: ItemConsumer, D: Design<Harvest>>(
     let result = stage.finish(packets, max_time);
     send(&mut stage);
     result
-}
-
-/// Runs the third stage until all queues are drained. The queues are those of each stage, with the numbers of its
-/// Dispatcher and its own; each Dispatcher tells of ends, and is told how far its stages have come.
-fn output<'a, D: Design<Harvest>, O: FnMut(Found<'_>)>(
-    mut collector: Collector<'a>,
-    queues: Vec<(usize, usize, Consumer<Harvest, D>)>,
-    mut rings: Vec<(Consumer<StepEnd, Linked>, Creditor)>,
-    mut out: O,
-) -> (Collector<'a>, O) {
-    let mut select = Select::new();
-    let mut queues: Vec<_> = queues.into_iter().map(|(ring, stage, queue)| (ring, stage, select.add(queue))).collect();
-    while select.wait().is_some() {
-        queues.retain(|&(ring, stage, queue)| {
-            let closed = select[queue].is_closed();
-            // An error means empty, or closed, which was checked before.
-            let _ = select[queue].try_pop_each(usize::MAX, |harvest| collector.add(ring, stage, harvest));
-            if closed {
-                // The same for a stage that has panicked.
-                collector.add(ring, stage, Harvest { passed: Key::END, ..Harvest::default() });
-                select.remove(queue);
-            }
-            !closed
-        });
-        // What a stage has passed was told before it heard of it.
-        for (ring, (ends, _)) in rings.iter_mut().enumerate() {
-            let _ = ends.try_pop_each(usize::MAX, |end| collector.end(ring, end));
-        }
-        collector.drain(&mut out);
-        for (ring, (_, creditor)) in rings.iter_mut().enumerate() {
-            // Also where all stages of the ring are over: its Dispatcher may wait for credit, and has to find that out.
-            creditor.tell(collector.passed(ring));
-        }
-    }
-    (collector, out)
 }
