@@ -4,6 +4,7 @@
 //! killed it goes on from the last snapshot, and tells again what it has told since then. What of that a file of events
 //! holds already is known (`told`), so nothing is in it twice.
 
+mod clocks;
 mod told;
 
 use crate::args::AggregateArguments;
@@ -11,7 +12,8 @@ use crate::exit::{Exit, complain, refused};
 use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
 use crate::sensors::{Engine, EngineError, Files, Nats, Place, Read, shards_name};
-use corelane_monitor::sensors::{Aggregator, BatchError, Refusal, SensorName};
+use clocks::Clocks;
+use corelane_monitor::sensors::{Aggregator, BatchError, Refusal, SensorName, Taken};
 use corelane_monitor::{Continuous, Settings};
 use std::collections::BTreeMap;
 use std::io;
@@ -25,6 +27,8 @@ const WAIT: Duration = Duration::from_millis(100);
 const NUMBERS: Duration = Duration::from_secs(1);
 /// Batches between two looks at the clock, where they come without end.
 const AT_ONCE: usize = 256;
+/// The pause between two snapshots is at least so many times as long as the last took.
+const PAUSES: u32 = 20;
 /// How far the clock of a sensor may be ahead.
 const AHEAD: Duration = Duration::from_secs(600);
 
@@ -46,19 +50,22 @@ struct Run {
     reopens: usize,
     /// When a sensor was heard last, or was known to be missing.
     heard: BTreeMap<SensorName, Instant>,
+    clocks: Clocks,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
     /// Batches that did not count.
     refused: BTreeMap<&'static str, u64>,
     /// Whether there is something that the last snapshot does not have.
     is_new: bool,
+    /// When the last snapshot was stored, and how long that took.
+    stored: (Instant, Duration),
     numbers: Arc<Mutex<Sensors>>,
     _metrics: Option<Metrics>,
 }
 
-/// What `--memory-limit` is for, as the tables' limit of which groups have a quarter.
+/// The tables' limit by which groups have three quarters of `--memory-limit`, and what waits for sensors a quarter.
 fn table_bytes(memory_limit: u64) -> Option<u64> {
-    Some(memory_limit.saturating_mul(4))
+    Some(memory_limit.saturating_mul(3))
 }
 
 fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
@@ -152,9 +159,11 @@ impl Run {
             requests,
             reopens: 0,
             heard: BTreeMap::new(),
+            clocks: Clocks::default(),
             caught_up: None,
             refused: BTreeMap::new(),
             is_new: false,
+            stored: (Instant::now(), Duration::ZERO),
             numbers,
             _metrics: metrics,
         };
@@ -166,10 +175,9 @@ impl Run {
     }
 
     fn go(&mut self, arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Exit, String> {
-        let now = Instant::now();
-        let (mut stored, mut numbered) = (now, now);
+        let mut numbered = Instant::now();
         while !interrupt.is_set() && !self.told.is_gone {
-            self.take()?;
+            self.take(arguments)?;
             let now = Instant::now();
             self.look_at_clock(now, arguments);
             if self.aggregator().have_all_ended() && arguments.until_ended {
@@ -189,8 +197,8 @@ impl Run {
                 self.told.reopen();
                 self.store(arguments);
             }
-            if self.is_new && now - stored >= arguments.snapshot_interval {
-                stored = now;
+            let (stored, took) = self.stored;
+            if self.is_new && now - stored >= arguments.snapshot_interval.max(PAUSES * took) {
                 self.store(arguments);
             }
         }
@@ -205,10 +213,11 @@ impl Run {
     }
 
     /// Takes some batches, and lets the steps end that they end.
-    fn take(&mut self) -> Result<(), String> {
-        let Run { engine, aggregator: Some(aggregator), told, heard, refused, .. } = self else { return Ok(()) };
-        let latest = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
-        let latest_ns = u64::try_from(latest.as_nanos()).unwrap_or(u64::MAX);
+    fn take(&mut self, arguments: &AggregateArguments) -> Result<(), String> {
+        let Run { engine, aggregator: Some(aggregator), told, heard, clocks, refused, .. } = self else {
+            return Ok(());
+        };
+        let mut left_out = false;
         for number in 0..AT_ONCE {
             let wait = if number == 0 { WAIT } else { Duration::ZERO };
             let batch = match engine.next(wait).map_err(|error| error.to_string())? {
@@ -216,9 +225,16 @@ impl Run {
                 Read::Nothing => break,
             };
             self.is_new = true;
+            let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let [here_ns, latest_ns] =
+                [here, here + AHEAD].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
             match aggregator.take(&batch, engine.sensor(), latest_ns, |news| told.tell(&news)) {
-                Ok(sensor) => {
-                    heard.insert(sensor, Instant::now());
+                Ok(Taken { sensor, begun_ns }) => {
+                    let now = Instant::now();
+                    if let Some(news) = clocks.look(&sensor, begun_ns, here_ns, now) {
+                        told.tell(&news);
+                    }
+                    heard.insert(sensor, now);
                 }
                 Err(refusal) => {
                     let reason = reason(&refusal);
@@ -230,9 +246,16 @@ impl Run {
                     }
                 }
             }
-            aggregator.advance(|news| told.tell(&news));
+            if aggregator.advance(|news| told.tell(&news)) {
+                left_out = true;
+                break;
+            }
         }
         told.flush();
+        if left_out {
+            // Where the others have come by then is not the same after a restart.
+            self.store(arguments);
+        }
         Ok(())
     }
 
@@ -276,7 +299,12 @@ impl Run {
 
     /// Stores the state, if that is possible.
     fn store(&mut self, arguments: &AggregateArguments) {
-        match self.save(arguments) {
+        let begin = Instant::now();
+        let saved = self.save(arguments);
+        // One that failed says nothing about the next.
+        let took = saved.as_ref().map_or(Duration::ZERO, |()| begin.elapsed());
+        self.stored = (Instant::now(), took);
+        match saved {
             Ok(()) => self.told.problem = None,
             Err(error) => {
                 let error = format!("the state cannot be stored: {error}");

@@ -633,11 +633,13 @@ pub(crate) struct AggregateArguments {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     pub(crate) suppress: Duration,
 
-    /// The most memory for groups of failures; K, M and G may follow. At the limit the oldest go, which is counted
+    /// The most memory for groups of failures, and for failures that wait for a sensor which is behind; K, M and G may
+    /// follow. At the limit the oldest groups go, which is counted, and the sensor is left out, which is said
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory)]
     pub(crate) memory_limit: u64,
 
-    /// How often the state is stored, to go on from after a restart
+    /// How often the state is stored, to go on from after a restart; a large one is stored less often, so that it takes
+    /// a twentieth of the time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub(crate) snapshot_interval: Duration,
 

@@ -2,6 +2,7 @@
 
 use crate::settings::Settings;
 use crate::slot::PARTITIONS;
+use crate::state_report::StateReport;
 use serde::Serialize;
 
 /// The cost of a failure beside its entry, for its group in the MainAnalyzer and its report: so many bytes, and the
@@ -80,6 +81,12 @@ pub(crate) fn groups(settings: &Settings) -> usize {
     settings.table_bytes.map_or(usize::MAX, |bytes| usize::try_from(bytes / 4 / GROUP).unwrap_or(usize::MAX))
 }
 
+/// The most reports that may wait for sensors that are behind, in as much memory as a third of the groups'. A list that
+/// grows is there twice for a moment.
+pub(crate) fn waiting(settings: &Settings) -> u64 {
+    settings.table_bytes.map_or(u64::MAX, |bytes| bytes / 12 / (2 * size_of::<StateReport>() as u64))
+}
+
 /// Counts of the packets and attempts that were refused for want of room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Refused {
@@ -128,7 +135,10 @@ mod tests {
             // A table, the one that it is rebuilt from, and those that were smaller: at most four times the table.
             assert!(bytes(&room, 4) as u64 <= table_bytes, "{table_bytes}");
             assert!(bytes(&room, 8) as u64 > table_bytes / 2, "{table_bytes}: not much less either");
-            assert!(groups(&settings) as u64 * GROUP <= table_bytes / 4);
+            let groups = groups(&settings) as u64 * GROUP;
+            assert!(groups <= table_bytes / 4);
+            let waiting = waiting(&settings) * 2 * size_of::<StateReport>() as u64;
+            assert!((waiting * 3).abs_diff(groups) < 2000, "a third of the groups'");
         }
     }
 
@@ -140,6 +150,6 @@ mod tests {
         assert_eq!(groups(&settings), 0);
         let room = Room::of(&Settings::default());
         assert_eq!((room.flows(V4), room.failures(2 * V4)), (1 << 40, 1 << 40));
-        assert_eq!(groups(&Settings::default()), usize::MAX);
+        assert_eq!((groups(&Settings::default()), waiting(&Settings::default())), (usize::MAX, u64::MAX));
     }
 }

@@ -15,6 +15,8 @@ mod alike;
 mod captures_folder;
 #[path = "../../../corelane-monitor/tests/continuous/choices.rs"]
 mod choices;
+mod clocks;
+mod disk;
 mod distributed;
 mod endure;
 #[path = "../../src/metrics/tests/exposition.rs"]
@@ -23,6 +25,7 @@ mod hostile;
 mod kills;
 #[path = "../support/lines.rs"]
 mod lines;
+mod load;
 mod nats;
 mod network;
 #[path = "../../../corelane-monitor/tests/it/packets.rs"]

@@ -18,7 +18,7 @@ impl Client {
         client
     }
 
-    fn send(&self, bytes: &[u8]) {
+    pub(crate) fn send(&self, bytes: &[u8]) {
         self.0.borrow().get_ref().write_all(bytes).expect("it listens");
     }
 
@@ -38,27 +38,15 @@ impl Client {
     /// The answer to a request.
     #[track_caller]
     pub(crate) fn ask(&self, subject: &str, headers: Option<&str>, body: &[u8]) -> String {
-        self.message(subject, headers, body);
+        let mut bytes = Vec::new();
+        message(subject, "inbox ", headers, body, &mut bytes);
+        self.send(&bytes);
         let line = self.line();
         assert!(line.starts_with("MSG ") || line.starts_with("HMSG "), "{line}");
         let length: usize = line.rsplit(' ').next().and_then(|length| length.parse().ok()).expect("a length");
         let mut answer = vec![0; length + 2];
         self.0.borrow_mut().read_exact(&mut answer).expect("an answer");
         String::from_utf8_lossy(&answer).into_owned()
-    }
-
-    fn message(&self, subject: &str, headers: Option<&str>, body: &[u8]) {
-        let mut bytes = match headers {
-            None => format!("PUB {subject} inbox {}\r\n", body.len()).into_bytes(),
-            Some(headers) => {
-                let head = format!("NATS/1.0\r\n{headers}\r\n\r\n");
-                let all = head.len() + body.len();
-                format!("HPUB {subject} inbox {} {all}\r\n{head}", head.len()).into_bytes()
-            }
-        };
-        bytes.extend_from_slice(body);
-        bytes.extend(b"\r\n");
-        self.send(&bytes);
     }
 
     /// Stores a message in the stream.
@@ -78,5 +66,17 @@ impl Client {
         );
         let answer = self.ask("$JS.API.STREAM.CREATE.corelane-batches", None, config.as_bytes());
         assert!(!answer.contains("\"error\""), "{answer}");
+    }
+}
+
+/// Appends the bytes of a message. `reply` is where the answer goes and a blank, or nothing.
+pub(crate) fn message(subject: &str, reply: &str, headers: Option<&str>, body: &[u8], bytes: &mut Vec<u8>) {
+    let head = headers.map_or(String::new(), |headers| format!("NATS/1.0\r\n{headers}\r\n\r\n"));
+    let line = match headers {
+        None => format!("PUB {subject} {reply}{}\r\n", body.len()),
+        Some(_) => format!("HPUB {subject} {reply}{} {}\r\n", head.len(), head.len() + body.len()),
+    };
+    for part in [line.as_bytes(), head.as_bytes(), body, b"\r\n"] {
+        bytes.extend_from_slice(part);
     }
 }

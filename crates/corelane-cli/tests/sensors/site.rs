@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -209,6 +209,13 @@ impl Process {
             self.child = Some(child.expect("it starts"));
         }
         self
+    }
+
+    /// Starts it on a pipe.
+    pub(crate) fn start_on_pipe(&mut self) -> ChildStdin {
+        let said = File::create(&self.said).expect("a temporary file");
+        let child = corelane(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(said).spawn();
+        self.child.insert(child.expect("it starts")).stdin.take().expect("it was piped")
     }
 
     /// Its number, if it was started.

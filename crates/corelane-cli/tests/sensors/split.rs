@@ -7,16 +7,21 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// A pcapng file whose times are whole nanoseconds.
-pub(crate) struct Capture {
-    out: BufWriter<File>,
+/// A pcapng capture whose times are whole nanoseconds.
+pub(crate) struct Capture<W: Write> {
+    out: BufWriter<W>,
     links: Vec<LinkType>,
 }
 
-impl Capture {
+impl Capture<File> {
     pub(crate) fn create(path: &Path) -> Self {
-        let mut capture =
-            Capture { out: BufWriter::new(File::create(path).expect("a temporary file")), links: Vec::new() };
+        Capture::to(File::create(path).expect("a temporary file"))
+    }
+}
+
+impl<W: Write> Capture<W> {
+    pub(crate) fn to(out: W) -> Self {
+        let mut capture = Capture { out: BufWriter::new(out), links: Vec::new() };
         let mut body = 0x1a2b_3c4d_u32.to_le_bytes().to_vec();
         body.extend([1, 0, 0, 0]);
         body.extend((-1_i64).to_le_bytes());
@@ -47,8 +52,12 @@ impl Capture {
         self.block(6, &body);
     }
 
-    pub(crate) fn finish(mut self) {
+    pub(crate) fn flush(&mut self) {
         self.out.flush().expect("room");
+    }
+
+    pub(crate) fn finish(mut self) {
+        self.flush();
     }
 }
 

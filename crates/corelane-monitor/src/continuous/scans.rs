@@ -18,6 +18,7 @@ use crate::settings::Settings;
 use crate::state_report::{StateReport, Told};
 use crate::steps::step_of;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 
@@ -87,8 +88,9 @@ pub(crate) struct Scans {
     groups: HashMap<Key, Group, HashKeys>,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
     due: BTreeMap<u64, Vec<Key>>,
-    /// The reports of each step that is not over.
+    /// The reports of each step that is not over, and how many they are.
     pending: BTreeMap<u64, Vec<StateReport>>,
+    waiting: u64,
     /// Those that have counted, where they are given out.
     counted: Option<Vec<StateReport>>,
     most_groups: usize,
@@ -97,10 +99,10 @@ pub(crate) struct Scans {
     found: [u64; 2],
 }
 
-/// All that there is to go on from.
+/// All that there is to go on from. Groups are borrowed, as a copy would double what they take.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct ScansState {
-    groups: Vec<(Key, Group)>,
+pub(crate) struct ScansState<'a> {
+    groups: Vec<(Key, Cow<'a, Group>)>,
     pending: Vec<StateReport>,
     evicted: u64,
     found: [u64; 2],
@@ -115,6 +117,7 @@ impl Scans {
             groups: HashMap::with_hasher(HashKeys::random()),
             due: BTreeMap::new(),
             pending: BTreeMap::new(),
+            waiting: 0,
             counted: continuous.reports.then(Vec::new),
             most_groups: crate::room::groups(settings),
             evicted: 0,
@@ -123,26 +126,27 @@ impl Scans {
     }
 
     /// The state, in an order that is always the same.
-    pub(crate) fn state(&self) -> ScansState {
-        let mut groups: Vec<_> = self.groups.iter().map(|(key, group)| (*key, group.clone())).collect();
+    pub(crate) fn state(&self) -> ScansState<'_> {
+        let mut groups: Vec<_> = self.groups.iter().map(|(key, group)| (*key, Cow::Borrowed(group))).collect();
         groups.sort_unstable_by_key(|(key, _)| *key);
         let pending = self.pending.values().flatten().copied().collect();
         ScansState { groups, pending, evicted: self.evicted, found: self.found }
     }
 
     /// Goes on from a state.
-    pub(crate) fn restore(&mut self, state: ScansState) {
+    pub(crate) fn restore(&mut self, state: ScansState<'_>) {
         (self.evicted, self.found) = (state.evicted, state.found);
-        (self.due, self.pending) = (BTreeMap::new(), BTreeMap::new());
+        (self.due, self.pending, self.waiting) = (BTreeMap::new(), BTreeMap::new(), 0);
         state.groups.iter().for_each(|(key, group)| self.due.entry(group.due).or_default().push(*key));
         self.groups.clear();
-        self.groups.extend(state.groups);
+        self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
         state.pending.into_iter().for_each(|report| self.report(report));
     }
 
     /// Takes a report, in any order. It counts when its step is over.
     pub(crate) fn report(&mut self, report: StateReport) {
         self.pending.entry(step_of(report.time_ns())).or_default().push(report);
+        self.waiting += 1;
     }
 
     /// The first step at whose end there is something to be done.
@@ -169,6 +173,7 @@ impl Scans {
     pub(crate) fn finish(&mut self, time_ns: u64, news: impl FnMut(ScanEvent)) {
         let mut events = Vec::new();
         let pending = std::mem::take(&mut self.pending);
+        self.waiting = 0;
         if let Some(counted) = &mut self.counted {
             counted.extend(pending.values().flatten());
         }
@@ -187,6 +192,7 @@ impl Scans {
             && *pending.key() <= step
         {
             let mut reports = pending.remove();
+            self.waiting -= reports.len() as u64;
             reports.sort_unstable_by_key(order);
             if let Some(counted) = &mut self.counted {
                 counted.extend_from_slice(&reports);
@@ -317,7 +323,7 @@ impl Scans {
 
     /// The number of reports whose step is not over.
     pub(crate) fn waiting(&self) -> u64 {
-        self.pending.values().map(|reports| reports.len() as u64).sum()
+        self.waiting
     }
 
     /// How many groups were given up for want of memory.

@@ -20,9 +20,12 @@ struct EveSensor<'a> {
     since_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     until_ns: Option<u64>,
-    /// State reports that are lost, where that is known, or have come late.
+    /// State reports that are lost, where that is known, have come late, or waited for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reports: Option<u64>,
+    /// How much its clock is behind; less than 0 if it is ahead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind_ns: Option<i64>,
 }
 
 /// Writes what has become of a sensor.
@@ -38,7 +41,13 @@ pub fn write_sensor(event: &SensorEvent, mut out: impl Write) -> io::Result<()> 
             let (since_ns, until_ns) = (Some(since_ns), Some(until_ns));
             EveSensor { state: "lost", since_ns, until_ns, reports, ..EveSensor::default() }
         }
-        SensorNews::LeftOut => EveSensor { state: "left_out", ..EveSensor::default() },
+        SensorNews::LeftOut { waiting } => {
+            let reports = (waiting > 0).then_some(waiting);
+            EveSensor { state: "left_out", reports, ..EveSensor::default() }
+        }
+        SensorNews::Clock { behind_ns } => {
+            EveSensor { state: "clock", behind_ns: Some(behind_ns), ..EveSensor::default() }
+        }
         SensorNews::Back { late } => EveSensor { state: "back", reports: Some(late), ..EveSensor::default() },
         SensorNews::Ended => EveSensor { state: "ended", ..EveSensor::default() },
     };

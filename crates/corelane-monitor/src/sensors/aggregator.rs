@@ -3,8 +3,9 @@
 use super::batch::{Batch, BatchError, SensorName};
 use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
 use crate::report::Timestamp;
+use crate::room;
 use crate::settings::Settings;
-use crate::steps::begin_of;
+use crate::steps::{STEP_NS, begin_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,7 +49,17 @@ impl fmt::Display for SensorEvent {
                 write!(f, "what it saw from {} to {} is lost", at(since_ns), at(until_ns))?;
                 reports.map_or(Ok(()), |reports| write!(f, ": {reports} failures"))
             }
-            SensorNews::LeftOut => f.write_str("left out, as it is silent"),
+            SensorNews::LeftOut { waiting: 0 } => f.write_str("left out, as it is silent"),
+            SensorNews::LeftOut { waiting } => {
+                write!(f, "left out, as it is behind and {waiting} failures of the others wait for it")
+            }
+            SensorNews::Clock { behind_ns } => {
+                let seconds = behind_ns.unsigned_abs() as f64 / 1e9;
+                match behind_ns {
+                    0.. => write!(f, "its clock is {seconds:.0} s behind the one here, or its batches take so long"),
+                    _ => write!(f, "its clock is {seconds:.0} s ahead of the one here"),
+                }
+            }
             SensorNews::Back { late } => write!(f, "it is back, with {late} failures that came late"),
             SensorNews::Ended => f.write_str("its run has ended"),
         }
@@ -72,15 +83,33 @@ pub enum SensorNews {
         /// How many reports they had, of all shards, if that is known.
         reports: Option<u64>,
     },
-    /// It was silent for too long: steps pass without it.
-    LeftOut,
-    /// It has come within a minute of the time up to which all is over, and steps wait for it again.
+    /// Steps pass without it: it was silent for too long, or has come so little far that there is no room for what
+    /// waits for it.
+    LeftOut {
+        /// So many failures of others waited for it; 0 if it was silent.
+        waiting: u64,
+    },
+    /// Its clock is not that of the aggregator. A program finds this out, as there is no clock here.
+    Clock {
+        /// By so many nanoseconds it is behind; less than 0 if it is ahead.
+        behind_ns: i64,
+    },
+    /// It has come close to the time up to which all is over, and steps wait for it again.
     Back {
         /// How many of its reports came late, and have counted at later times than their own.
         late: u64,
     },
     /// Its run has ended.
     Ended,
+}
+
+/// A batch that has counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The sensor.
+    pub sensor: SensorName,
+    /// By the batch all before this time is told, in nanoseconds since the epoch.
+    pub begun_ns: u64,
 }
 
 /// Why a batch does not count.
@@ -130,7 +159,8 @@ struct Sensor {
     before: u64,
     /// All steps before this time are over.
     begun_ns: u64,
-    is_out: bool,
+    /// Left out, until it is so close to the time up to which all is over.
+    out: Option<u64>,
     has_ended: bool,
     batches: u64,
     reports: u64,
@@ -142,7 +172,7 @@ struct Sensor {
 impl Sensor {
     /// Whether steps wait for it.
     fn is_present(&self) -> bool {
-        !self.is_out && !self.has_ended
+        self.out.is_none() && !self.has_ended
     }
 }
 
@@ -156,6 +186,8 @@ pub struct Aggregator {
     is_closed: bool,
     /// All steps before this time are over.
     begun_ns: u64,
+    /// So many reports may wait.
+    most_waiting: u64,
 }
 
 /// What a snapshot cannot be had without.
@@ -170,18 +202,20 @@ struct Fixed {
 
 /// The form of a snapshot.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct Saved<'a> {
     settings: Fixed,
     begun_ns: u64,
     sensors: BTreeMap<String, Sensor>,
-    scans: ScansState,
+    scans: ScansState<'a>,
 }
 
-/// A sensor that was left out is waited for again when it is so close to the time up to which all is over. One whose
-/// clock is a little behind would not come back otherwise.
-const LET_IN_NS: u64 = 60 * 1_000_000_000;
+/// A sensor that was silent is waited for again when it is so close to the time up to which all is over. One whose clock
+/// is a little behind would not come back otherwise.
+const LET_IN_NS: u64 = 60 * STEP_NS;
+/// One for which there was no room to wait would be left out again, unless it has come up to the others.
+const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
 
-const SNAPSHOT: &[u8; 4] = b"CLA\x01";
+const SNAPSHOT: &[u8; 4] = b"CLA\x02";
 
 /// Why a snapshot cannot be gone on from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,6 +271,7 @@ impl Aggregator {
             is_closed: !sensors.is_empty(),
             sensors,
             begun_ns: 0,
+            most_waiting: room::waiting(settings),
         }
     }
 
@@ -247,7 +282,7 @@ impl Aggregator {
     /// If the bytes are no snapshot, or one of other settings. Then nothing has changed.
     pub fn restore(&mut self, snapshot: &[u8]) -> Result<(), SnapshotError> {
         let bytes = snapshot.strip_prefix(SNAPSHOT).ok_or(SnapshotError::Damaged)?;
-        let saved: Saved = postcard::from_bytes(bytes).map_err(|_| SnapshotError::Damaged)?;
+        let saved: Saved<'_> = postcard::from_bytes(bytes).map_err(|_| SnapshotError::Damaged)?;
         if saved.settings != self.settings {
             return Err(SnapshotError::OtherSettings(saved.settings.to_string()));
         }
@@ -282,7 +317,7 @@ impl Aggregator {
     /// Takes the bytes of a batch, which came as that of this sensor. Those of a sensor come in order; between sensors
     /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock
     /// that is far ahead would end all steps up to its time. `news` gets what has become of the sensor; scans come by
-    /// [`advance`](Self::advance). Returns the sensor.
+    /// [`advance`](Self::advance).
     ///
     /// # Errors
     /// Why the batch does not count.
@@ -292,7 +327,7 @@ impl Aggregator {
         sensor: &str,
         latest_ns: u64,
         mut news: impl FnMut(News),
-    ) -> Result<SensorName, Refusal> {
+    ) -> Result<Taken, Refusal> {
         let Batch { header, count, reports } = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
         let name = header.sensor;
         if name.as_str() != sensor {
@@ -346,23 +381,36 @@ impl Aggregator {
         if !header.more {
             sensor.begun_ns = sensor.begun_ns.max(header.begun_ns);
         }
-        if sensor.is_out && sensor.begun_ns.saturating_add(LET_IN_NS) >= now_ns {
-            sensor.is_out = false;
+        if sensor.out.is_some_and(|close_ns| sensor.begun_ns.saturating_add(close_ns) >= now_ns) {
+            sensor.out = None;
             tell(sensor.begun_ns, SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
         }
         if header.is_last {
             sensor.has_ended = true;
             tell(sensor.begun_ns, SensorNews::Ended);
         }
-        Ok(name)
+        Ok(Taken { begun_ns: header.begun_ns, sensor: name })
     }
 
     /// Lets those steps end that all sensors have passed. Sensors that are expected hold steps back before they were
-    /// heard too.
-    pub fn advance(&mut self, mut news: impl FnMut(News)) {
-        let present = self.sensors.values().filter(|sensor| sensor.is_present());
-        let Some(begun_ns) = present.map(|sensor| sensor.begun_ns).min() else { return };
-        self.pass(begun_ns, &mut news);
+    /// heard too. If more reports wait than there is room for, the sensors that hold them back are left out; says
+    /// whether any was.
+    pub fn advance(&mut self, mut news: impl FnMut(News)) -> bool {
+        let mut left_out = false;
+        loop {
+            let present = self.sensors.iter().filter(|(_, sensor)| sensor.is_present());
+            let Some((name, last)) = present.min_by_key(|(_, sensor)| sensor.begun_ns) else { return left_out };
+            let (name, begun_ns) = (name.clone(), last.begun_ns);
+            self.pass(begun_ns, &mut news);
+            let waiting = self.waiting();
+            // The last of all waits for no other.
+            let is_behind = self.sensors.values().any(|other| other.is_present() && other.begun_ns > begun_ns);
+            if waiting <= self.most_waiting || !is_behind {
+                return left_out;
+            }
+            self.leave(&name, waiting, LET_IN_CLOSE_NS, &mut news);
+            left_out = true;
+        }
     }
 
     /// Lets those steps end that any sensor has passed, if none is waited for: all have ended or are left out. Says
@@ -384,12 +432,17 @@ impl Aggregator {
         self.begun_ns = self.begun_ns.max(begun_ns);
     }
 
-    /// Steps do not wait for this sensor any longer, until it has come up to the others.
-    pub fn leave_out(&mut self, sensor: &SensorName, mut news: impl FnMut(News)) {
-        let now_ns = self.begun_ns;
-        if let Some(known) = self.sensors.get_mut(sensor.as_str()).filter(|known| known.is_present()) {
-            (known.is_out, known.late_now) = (true, 0);
-            news(News::Sensor(SensorEvent { sensor: sensor.clone(), news: SensorNews::LeftOut, time_ns: now_ns }));
+    /// Steps do not wait for this sensor any longer, which is silent, until it has come up to the others.
+    pub fn leave_out(&mut self, sensor: &SensorName, news: impl FnMut(News)) {
+        self.leave(sensor.as_str(), 0, LET_IN_NS, news);
+    }
+
+    fn leave(&mut self, sensor: &str, waiting: u64, close_ns: u64, mut news: impl FnMut(News)) {
+        let known = self.sensors.get_mut(sensor).filter(|known| known.is_present());
+        if let (Some(known), Ok(sensor)) = (known, sensor.parse()) {
+            (known.out, known.late_now) = (Some(close_ns), 0);
+            let news_of = SensorNews::LeftOut { waiting };
+            news(News::Sensor(SensorEvent { sensor, news: news_of, time_ns: self.begun_ns }));
         }
     }
 
@@ -549,7 +602,10 @@ mod tests {
         aggregator.leave_out(&name("bb"), |it| news.push(it));
         // A second time changes nothing.
         aggregator.leave_out(&name("bb"), |it| news.push(it));
-        assert!(matches!(&news[..], [News::Sensor(SensorEvent { news: SensorNews::LeftOut, .. })]), "{news:?}");
+        assert!(
+            matches!(&news[..], [News::Sensor(SensorEvent { news: SensorNews::LeftOut { waiting: 0 }, .. })]),
+            "{news:?}"
+        );
         assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 202"]);
         // Its third failure is of 144, and counts at 206, where all others are.
         let expected = ["bb at 142: Began { since_ns: 142000000000 }"];
@@ -567,6 +623,31 @@ mod tests {
         let mut ahead = Scanned::new("a", 2, 1000);
         assert_eq!(said(&mut aggregator, &ahead.second()), ["Future(SensorName(\"a\"))"]);
         assert_eq!(aggregator.take(&a.second(), "bb", u64::MAX, drop), Err(Refusal::OtherName(name("a"))));
+    }
+
+    #[test]
+    fn one_that_is_behind_is_left_out_when_there_is_no_room_to_wait_and_comes_back_when_it_has_come_up() {
+        let mut aggregator = aggregator(&["a", "bb", "ccc"]);
+        aggregator.most_waiting = 4;
+        let (mut a, mut b, mut c) =
+            (Scanned::new("a", 1, 200), Scanned::new("bb", 1, 199), Scanned::new("ccc", 1, 205));
+        for sensor in [&mut a, &mut b, &mut c] {
+            seconds(&mut aggregator, sensor, 1);
+        }
+        seconds(&mut aggregator, &mut a, 2);
+        assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (4, 200 * STEP_NS));
+        let expected = ["bb at 200: LeftOut { waiting: 5 }", "scan 3 at 202"];
+        assert_eq!(seconds(&mut aggregator, &mut a, 1), expected);
+        assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (1, 204 * STEP_NS), "a is waited for");
+        // Three seconds behind it would be left out again.
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), Vec::<String>::new());
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 202: Back { late: 2 }"]);
+        // One that is alone waits for no other, however much it has brought.
+        for sensor in ["a", "ccc"] {
+            aggregator.leave_out(&name(sensor), drop);
+        }
+        assert_eq!(seconds(&mut aggregator, &mut b, 2), Vec::<String>::new());
+        assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (5, 204 * STEP_NS));
     }
 
     #[test]

@@ -1,0 +1,78 @@
+//! A server whose disk is full.
+
+use crate::kills::{Material, OPTIONS};
+use crate::program::Folder;
+use crate::site::{Process, Server, Site, assert_same, events, names, start, wait_for};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+
+/// A file system of 24 MiB in memory.
+struct Disk(Folder);
+
+impl Disk {
+    /// `None` where this process may not mount one.
+    fn mount() -> Option<Self> {
+        let folder = Folder::new();
+        let disk = Disk(folder);
+        let done = mount(Some("tmpfs"), &disk.store(), Some("tmpfs"), MsFlags::empty(), Some("size=24m"));
+        if done.is_err() {
+            let _ = std::io::stderr().write_all(b"SKIPPED: this process may not mount a small disk\n");
+            return None;
+        }
+        Some(disk)
+    }
+
+    fn store(&self) -> PathBuf {
+        self.0.path("")
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) {
+        let mut file = File::create(self.store().join("filler")).expect("a file");
+        let error = loop {
+            if let Err(error) = file.write_all(&[0; 4096]) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.store().join("filler")).expect("it is there");
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = umount2(&self.store(), MntFlags::MNT_DETACH);
+    }
+}
+
+/// Other files take all the disk. nats-server 2.9.10 then acknowledges nothing until it is started again.
+#[test]
+fn a_server_whose_disk_is_full_gets_the_rest_when_it_is_started_with_room() {
+    let Some(disk) = Disk::mount() else { return };
+    let Some(server) = Server::start(&disk.store()) else { return };
+    let folder = Folder::new();
+    fs::create_dir(folder.path("batches")).expect("a temporary folder");
+    let mut site = Site { folder, server: Some(server), through: None };
+    let material = Material::new("100k", 2);
+    let names = names(2);
+    let mut aggregator = site.aggregator(&(0..=255), &names);
+    aggregator.add(OPTIONS).add(["--until-ended", "--snapshot-interval", "1s", "--sensor-timeout", "60s"]).start();
+    // The stream and its first state are there.
+    wait_for("a state", || disk.store().join("jetstream/$G/streams/OBJ_corelane-snapshots").exists().then_some(()));
+    disk.fill();
+    let mut sensors: Vec<_> = names.iter().zip(&material.parts).map(|(name, part)| site.sensor(name, part)).collect();
+    start(&mut sensors);
+    sensors.iter().for_each(|sensor| sensor.wait_until_said("waiting for the server"));
+    disk.free();
+    site.server.as_mut().expect("it is there").restart();
+    sensors.iter_mut().for_each(Process::finish);
+    aggregator.finish();
+    assert_same(&events(&site.events("0-255"), "alert"), &material.alerts, "through a disk that was full");
+    let news = events(&site.events("0-255"), "sensor");
+    assert!(news.iter().all(|event| !event.contains("\"lost\"")), "{news:?}: {}", aggregator.said());
+}
