@@ -267,12 +267,12 @@ impl Run {
         let Run { engine, aggregator: Some(aggregator), told, heard, .. } = self else { return };
         let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
         let is_caught_up = engine.is_caught_up();
-        // By then all is told again that was told behind the last snapshot.
         let since = *self.caught_up.get_or_insert(now);
-        if !is_caught_up {
+        if is_caught_up {
+            // All is told again that was told behind the last snapshot.
+            told.forget_known(now - since >= 2 * timeout);
+        } else {
             self.caught_up = None;
-        } else if now - since >= 2 * timeout {
-            told.forget_known();
         }
         for sensor in present {
             let last = heard.entry(sensor.clone()).or_insert(now);

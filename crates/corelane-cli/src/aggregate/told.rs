@@ -88,10 +88,12 @@ impl Told {
         self.eve.as_ref().map(|eve| ("events", eve.stream.condition()))
     }
 
-    /// What has not been told again by now will not be.
-    pub(super) fn forget_known(&mut self) {
+    /// What has not been told again by now will not be, but for sensors that are left out, which the clock decides: not
+    /// before it has had the time to.
+    pub(super) fn forget_known(&mut self, clock_is_over: bool) {
         if let Some(eve) = &mut self.eve {
-            eve.known = HashMap::new();
+            let may_come = |line: &[u8]| line.windows(LEFT_OUT.len()).any(|part| part == LEFT_OUT);
+            eve.known.retain(|line, _| !clock_is_over && may_come(line));
         }
     }
 
@@ -116,6 +118,9 @@ impl Told {
         }
     }
 }
+
+/// In the line of a sensor that is left out.
+const LEFT_OUT: &[u8] = br#""state":"left_out""#;
 
 /// What a line has in common with the same one that is told again. Scans are told to the byte. What becomes of a sensor
 /// is told at the time that the others have reached by then, and that is another one each time.
@@ -164,4 +169,38 @@ pub(super) fn join(written: u64, state: &[u8]) -> Vec<u8> {
 pub(super) fn split(snapshot: &[u8]) -> Option<(u64, &[u8])> {
     let (written, state) = snapshot.split_first_chunk()?;
     Some((u64::from_le_bytes(*written), state))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane_monitor::sensors::{SensorEvent, SensorNews};
+
+    fn news(news: SensorNews) -> News {
+        News::Sensor(SensorEvent { sensor: "a".parse().unwrap(), news, time_ns: 1_000_000_000 })
+    }
+
+    /// Else a file would never be written on, and all its lines be kept.
+    #[test]
+    fn lines_that_are_not_told_again_are_forgotten_when_all_is_read_and_what_the_clock_says_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.json");
+        let mut told = Told::open(Some(&path), None).unwrap();
+        let before = told.written().unwrap();
+        for state in [SensorNews::Ended, SensorNews::Back { late: 1 }, SensorNews::LeftOut { waiting: 0 }] {
+            told.tell(&news(state));
+        }
+        told.finish().unwrap();
+        let length = fs::metadata(&path).unwrap().len();
+        let mut told = Told::open(Some(&path), Some(before)).unwrap();
+        told.tell(&news(SensorNews::Ended));
+        assert_eq!(told.written(), Some(before));
+        told.forget_known(false);
+        assert_eq!(told.written(), Some(before), "it may be left out again");
+        told.tell(&news(SensorNews::LeftOut { waiting: 0 }));
+        assert_eq!(told.written(), Some(length), "nothing is in it twice");
+        let mut told = Told::open(Some(&path), Some(before)).unwrap();
+        told.forget_known(true);
+        assert_eq!(told.written(), Some(length));
+    }
 }

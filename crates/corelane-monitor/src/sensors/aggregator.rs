@@ -397,20 +397,28 @@ impl Aggregator {
     /// whether any was.
     pub fn advance(&mut self, mut news: impl FnMut(News)) -> bool {
         let mut left_out = false;
-        loop {
-            let present = self.sensors.iter().filter(|(_, sensor)| sensor.is_present());
-            let Some((name, last)) = present.min_by_key(|(_, sensor)| sensor.begun_ns) else { return left_out };
-            let (name, begun_ns) = (name.clone(), last.begun_ns);
+        while let Some(begun_ns) = self.present().map(|(_, sensor)| sensor.begun_ns).min() {
             self.pass(begun_ns, &mut news);
             let waiting = self.waiting();
-            // The last of all waits for no other.
-            let is_behind = self.sensors.values().any(|other| other.is_present() && other.begun_ns > begun_ns);
-            if waiting <= self.most_waiting || !is_behind {
-                return left_out;
+            if waiting <= self.most_waiting {
+                break;
             }
-            self.leave(&name, waiting, LET_IN_CLOSE_NS, &mut news);
+            let (behind, others): (Vec<_>, Vec<_>) =
+                self.present().partition(|(_, sensor)| sensor.begun_ns == begun_ns);
+            // Where all have come as far, what waits is of a step that is not over.
+            if others.is_empty() {
+                break;
+            }
+            let behind: Vec<_> = behind.into_iter().map(|(name, _)| name.clone()).collect();
+            behind.iter().for_each(|name| self.leave(name, waiting, LET_IN_CLOSE_NS, &mut news));
             left_out = true;
         }
+        left_out
+    }
+
+    /// Sensors that steps wait for.
+    fn present(&self) -> impl Iterator<Item = (&String, &Sensor)> {
+        self.sensors.iter().filter(|(_, sensor)| sensor.is_present())
     }
 
     /// Lets those steps end that any sensor has passed, if none is waited for: all have ended or are left out. Says

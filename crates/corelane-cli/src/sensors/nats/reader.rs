@@ -11,10 +11,11 @@ use super::{
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectMetadata, ObjectStore};
-use async_nats::jetstream::stream::StorageType;
+use async_nats::jetstream::stream::{self, StorageType};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE as URL_SAFE;
 use futures_util::StreamExt;
+use std::collections::HashSet;
 use std::fmt::{self, Debug};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +49,9 @@ const SNAPSHOT_RATE: u64 = 1 << 20;
 /// The longest snapshot that is read.
 const MOST_SNAPSHOT: usize = 16 << 30;
 
+/// So long nothing was added to parts of a snapshot that will not be whole any more.
+const SWEEP: Duration = Duration::from_secs(60);
+
 /// Sensors of which it is known where they are. Those beyond are read without it.
 const MOST_SENSORS: usize = 100_000;
 
@@ -69,6 +73,8 @@ pub(crate) struct Nats {
     /// The last batch of each sensor.
     sensors: Positions,
     damaged: u64,
+    /// How old parts of a snapshot have to be to be removed when the next one is stored, if they have yet to be.
+    pub(super) sweeps: Option<Duration>,
     driver: Driver,
 }
 
@@ -128,6 +134,7 @@ impl Nats {
             sensor: String::new(),
             sensors: Positions::new(),
             damaged: 0,
+            sweeps: Some(SWEEP),
             driver,
         })
     }
@@ -217,7 +224,7 @@ impl Nats {
         let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| failed(error.to_string()))?;
         let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.M.>")).await;
         let mut subjects = subjects.map_err(|error| failed(error.to_string()))?;
-        let mut stored = Vec::new();
+        let (mut stored, mut parts) = (Vec::new(), HashSet::new());
         while let Some(subject) = subjects.next().await {
             let (subject, _) = subject.map_err(|error| failed(error.to_string()))?;
             let Some(name) = subject.rsplit('.').next().and_then(decode_name) else { continue };
@@ -226,12 +233,16 @@ impl Nats {
                 Err(error) if error.kind() == InfoErrorKind::NotFound => continue,
                 object => object.map_err(|error| failed(error.to_string()))?,
             };
+            parts.insert(object.nuid);
             let name = name.strip_prefix(&self.server.options.prefix).and_then(|name| name.strip_prefix('.'));
             let Some(shards) = name.and_then(shards_of) else { continue };
             // What one without a place needs is not known.
             let place = object.description.as_deref().and_then(parse_place);
             let place = place.ok_or_else(|| EngineError::Snapshot(format!("{BUCKET}/{}", object.name)))?;
             stored.push((shards, place));
+        }
+        if let Some(age) = self.sweeps {
+            sweep(&stream, &parts, age).await.map_err(failed)?;
         }
         let is_of_this_stream = |place: &Place| place.created == self.place.created;
         if !cover_all(stored.iter().map(|(shards, _)| shards)) || !stored.iter().all(|(_, at)| is_of_this_stream(at)) {
@@ -358,7 +369,9 @@ impl Engine for Nats {
             let snapshots = snapshots(&context).await.map_err(failed)?;
             snapshots.put(object, &mut (&head[..]).chain(snapshot)).await.map_err(|error| failed(error.to_string()))?;
             self.purge(&context, &snapshots).await
-        })
+        })?;
+        self.sweeps = None;
+        Ok(())
     }
 
     fn damaged(&self) -> u64 {
@@ -391,6 +404,28 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
         ..object_store::Config::default()
     };
     context.create_object_store(config).await.map_err(|error| error.to_string())
+}
+
+/// Removes the parts of snapshots that were never whole, as of an aggregator that was killed while it stored one.
+/// `parts` names those of whole ones. What another aggregator stores right now is younger than `age`.
+async fn sweep(stream: &stream::Stream, parts: &HashSet<String>, age: Duration) -> Result<(), String> {
+    let last_ns = async |subject: &str| {
+        let last = stream.get_last_raw_message_by_subject(subject).await.map_err(|error| error.to_string())?;
+        Ok::<_, String>(last.time.unix_timestamp_nanos())
+    };
+    // By the server's clock alone.
+    let old_ns = last_ns(&format!("$O.{BUCKET}.M.>")).await? - age.as_nanos() as i128;
+    let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.C.>")).await;
+    let mut subjects = subjects.map_err(|error| error.to_string())?;
+    while let Some(subject) = subjects.next().await {
+        let (subject, _) = subject.map_err(|error| error.to_string())?;
+        let is_known = subject.rsplit('.').next().is_none_or(|part| parts.contains(part));
+        // One that is gone by now was replaced.
+        if !is_known && last_ns(&subject).await.is_ok_and(|last_ns| last_ns < old_ns) {
+            stream.purge().filter(&subject).await.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(())
 }
 
 /// The name of an object in its subject.

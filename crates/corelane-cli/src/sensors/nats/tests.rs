@@ -584,6 +584,30 @@ fn snapshots_come_back_and_batches_go_once_all_shards_have_one() {
     assert_eq!(read_all(&server, &mut low), [10, 11]);
 }
 
+/// An aggregator was killed while it stored its state.
+#[test]
+fn parts_of_a_snapshot_that_is_not_whole_are_removed_once_they_are_old() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let (mut low, mut high) = (server.reader(), server.reader());
+    let client = Client::connect(&server);
+    let parts = || {
+        client.driver.handle.block_on(async {
+            let stream = client.context.get_stream("OBJ_corelane-snapshots").await.unwrap();
+            let subjects = stream.info_with_subjects("$O.corelane-snapshots.C.>").await.unwrap();
+            futures_util::StreamExt::count(subjects).await
+        })
+    };
+    low.store(0..=127, b"low").unwrap();
+    client.publish("$O.corelane-snapshots.C.torn", &[], b"part");
+    high.store(128..=255, b"high").unwrap();
+    assert_eq!(parts(), 3, "another aggregator may be at it");
+    high.sweeps = Some(Duration::ZERO);
+    high.store(128..=255, b"higher").unwrap();
+    assert_eq!((parts(), high.sweeps), (2, None));
+    assert_eq!(low.load(0..=127).unwrap().unwrap().bytes, b"low");
+    assert_eq!(low.load(128..=255).unwrap().unwrap().bytes, b"higher");
+}
+
 #[test]
 fn a_stream_that_was_made_anew_is_read_from_its_beginning() {
     let Some(server) = TestServer::start(&[]) else { return };
