@@ -310,6 +310,14 @@ impl Scans {
         });
     }
 
+    /// Scans that were alerted and are only counted for now, in no order. Their count is that of the failures so far.
+    pub(crate) fn going_on(&self) -> impl Iterator<Item = ScanEvent> {
+        self.groups.iter().filter_map(|(key, group)| {
+            let Quiet { found_ns, count, .. } = group.quiet?;
+            Some(ScanEvent::new(*key, count, found_ns, ScanState::Found))
+        })
+    }
+
     /// Takes the reports that have counted, where they are given out. At the end of the run those that would have
     /// counted later are among them.
     pub(crate) fn take_counted(&mut self) -> Option<Vec<StateReport>> {

@@ -209,6 +209,13 @@ struct Saved<'a> {
     scans: ScansState<'a>,
 }
 
+impl Saved<'_> {
+    fn read(snapshot: &[u8]) -> Result<Self, SnapshotError> {
+        let bytes = snapshot.strip_prefix(SNAPSHOT).ok_or(SnapshotError::Damaged)?;
+        postcard::from_bytes(bytes).map_err(|_| SnapshotError::Damaged)
+    }
+}
+
 /// A sensor that was silent is waited for again when it is so close to the time up to which all is over. One whose clock
 /// is a little behind would not come back otherwise.
 const LET_IN_NS: u64 = 60 * STEP_NS;
@@ -281,11 +288,31 @@ impl Aggregator {
     /// # Errors
     /// If the bytes are no snapshot, or one of other settings. Then nothing has changed.
     pub fn restore(&mut self, snapshot: &[u8]) -> Result<(), SnapshotError> {
-        let bytes = snapshot.strip_prefix(SNAPSHOT).ok_or(SnapshotError::Damaged)?;
-        let saved: Saved<'_> = postcard::from_bytes(bytes).map_err(|_| SnapshotError::Damaged)?;
+        let saved = Saved::read(snapshot)?;
         if saved.settings != self.settings {
             return Err(SnapshotError::OtherSettings(saved.settings.to_string()));
         }
+        self.go_on(saved);
+        Ok(())
+    }
+
+    /// One that goes on from a snapshot with the shards, thresholds and times that this was made with. Of the settings
+    /// the limit of memory counts. Steps wait for the sensors of the snapshot, and no others are refused.
+    ///
+    /// # Errors
+    /// If the bytes are no snapshot.
+    pub fn of_snapshot(snapshot: &[u8], settings: &Settings) -> Result<Self, SnapshotError> {
+        let saved = Saved::read(snapshot)?;
+        let Fixed { shards: (first, last), vertical_threshold, horizontal_threshold, forget_s, suppress_s } =
+            saved.settings;
+        let settings = Settings { vertical_threshold, horizontal_threshold, ..settings.clone() };
+        let continuous = Continuous { forget_s, suppress_s, ..Continuous::default() };
+        let mut aggregator = Aggregator::new(&settings, &continuous, first..=last, []);
+        aggregator.go_on(saved);
+        Ok(aggregator)
+    }
+
+    fn go_on(&mut self, saved: Saved) {
         let expected = std::mem::replace(&mut self.sensors, saved.sensors);
         if self.is_closed {
             self.sensors.retain(|name, _| expected.contains_key(name));
@@ -295,7 +322,6 @@ impl Aggregator {
         }
         self.begun_ns = saved.begun_ns;
         self.scans.restore(saved.scans);
-        Ok(())
     }
 
     /// The state, to go on from later.
@@ -491,6 +517,12 @@ impl Aggregator {
         self.scans.found()
     }
 
+    /// Scans that were told and are only counted for now, in no order: as they were found, but for the count, which is
+    /// that of their failures so far.
+    pub fn going_on(&self) -> impl Iterator<Item = ScanEvent> {
+        self.scans.going_on()
+    }
+
     /// How far the sensors have come.
     pub fn sensors(&self) -> impl Iterator<Item = SensorCounts> {
         self.sensors.iter().filter_map(|(name, sensor)| {
@@ -510,6 +542,7 @@ impl Aggregator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::continuous::ScanState;
     use crate::sensors::batch::{Header, encode};
     use crate::state_report::{Failure, StateReport, Tried, Verdict};
     use crate::steps::STEP_NS;
@@ -707,5 +740,23 @@ mod tests {
         for cut in [0, 3, snapshot.len() / 2, snapshot.len() - 1] {
             assert_eq!(other.restore(&snapshot[..cut]), Err(SnapshotError::Damaged), "{cut}");
         }
+    }
+
+    #[test]
+    fn one_that_only_looks_knows_the_settings_of_a_snapshot_and_what_goes_on() {
+        let settings = Settings { vertical_threshold: 2, ..Settings::default() };
+        let mut first = Aggregator::new(&settings, &Continuous::default(), 0..=200, [name("a")]);
+        let mut a = Scanned::new("a", 1, 100);
+        seconds(&mut first, &mut a, 5);
+        let looks = Aggregator::of_snapshot(&first.snapshot(), &Settings::default()).unwrap();
+        assert_eq!((looks.shards(), looks.snapshot()), (0..=200, first.snapshot()));
+        let going_on: Vec<_> = looks.going_on().collect();
+        let [ScanEvent { scan, state: ScanState::Found, .. }] = &going_on[..] else { panic!("{going_on:?}") };
+        assert_eq!((scan.time_ns() / STEP_NS, scan.count()), (102, 5));
+        // Its end belongs to it, though the count is another one.
+        let mut ended = Vec::new();
+        looks.finish(|news| ended.push(news));
+        assert!(matches!(&ended[..], [News::Scan(end)] if end.is_of(&going_on[0])), "{ended:?}");
+        assert!(Aggregator::of_snapshot(&first.snapshot()[1..], &settings).is_err());
     }
 }
