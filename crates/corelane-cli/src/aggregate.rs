@@ -4,33 +4,25 @@
 //! killed it goes on from the last snapshot, and tells again what it has told since then. What of that a file of events
 //! holds already is known (`told`), so nothing is in it twice.
 
-mod clocks;
 mod told;
 
 use crate::args::AggregateArguments;
 use crate::exit::{Exit, complain, refused};
+use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
-use crate::sensors::{Engine, EngineError, Files, Nats, Place, Read, shards_name};
-use clocks::Clocks;
-use corelane_monitor::sensors::{Aggregator, BatchError, Refusal, SensorName, Taken};
+use crate::sensors::{Engine, EngineError, Read, shards_name};
+use corelane_monitor::sensors::{Aggregator, Taken};
 use corelane_monitor::{Continuous, Settings};
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use told::Told;
 
-/// How long the next batch is waited for before other work is looked at.
-const WAIT: Duration = Duration::from_millis(100);
 /// How often the numbers are told.
 const NUMBERS: Duration = Duration::from_secs(1);
-/// Batches between two looks at the clock, where they come without end.
-const AT_ONCE: usize = 256;
 /// The pause between two snapshots is at least so many times as long as the last took.
 const PAUSES: u32 = 20;
-/// How far the clock of a sensor may be ahead.
-const AHEAD: Duration = Duration::from_secs(600);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AggregateArguments, interrupt: &Interrupt) -> Exit {
@@ -48,13 +40,9 @@ struct Run {
     told: Told,
     requests: Requests,
     reopens: usize,
-    /// When a sensor was heard last, or was known to be missing.
-    heard: BTreeMap<SensorName, Instant>,
+    silence: Silence,
     clocks: Clocks,
-    /// Since when all batches are read.
-    caught_up: Option<Instant>,
-    /// Batches that did not count.
-    refused: BTreeMap<&'static str, u64>,
+    refusals: Refusals,
     /// Whether there is something that the last snapshot does not have.
     is_new: bool,
     /// When the last snapshot was stored, and how long that took.
@@ -64,21 +52,13 @@ struct Run {
 }
 
 /// The tables' limit by which groups have three quarters of `--memory-limit`, and what waits for sensors a quarter.
-fn table_bytes(memory_limit: u64) -> Option<u64> {
+pub(crate) fn table_bytes(memory_limit: u64) -> Option<u64> {
     Some(memory_limit.saturating_mul(3))
 }
 
-fn engine(arguments: &AggregateArguments) -> Result<Box<dyn Engine>, String> {
-    let from: Place = arguments.from.parse().map_err(|error| format!("--from: {error}"))?;
-    Ok(match &from {
-        Place::Files(folder) if !folder.is_dir() => {
-            return Err(format!("--from {}: there is no such folder; sensors make it with --publish", arguments.from));
-        }
-        Place::Files(folder) => Box::new(Files::new(folder)),
-        Place::Nats(url) => {
-            Box::new(Nats::new(url, &arguments.connection.options()).map_err(|error| format!("--from: {error}"))?)
-        }
-    })
+/// The aggregator's state in a stored snapshot.
+pub(crate) fn state_of(snapshot: &[u8]) -> &[u8] {
+    told::split(snapshot).unwrap_or_default().1
 }
 
 /// Asks the engine, again and again while its server cannot be reached; nothing comes of it after a signal.
@@ -117,7 +97,7 @@ impl Run {
         };
         let mut aggregator =
             Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
-        let mut engine = engine(arguments)?;
+        let mut engine = hearing::engine(&arguments.from, &arguments.connection, Purpose::Aggregate)?;
         let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
         let Some(snapshot) = wait_for(interrupt, || engine.load(arguments.shards.clone())).map_err(from)? else {
             return Ok(None);
@@ -158,10 +138,9 @@ impl Run {
             told,
             requests,
             reopens: 0,
-            heard: BTreeMap::new(),
+            silence: Silence::default(),
             clocks: Clocks::default(),
-            caught_up: None,
-            refused: BTreeMap::new(),
+            refusals: Refusals::default(),
             is_new: false,
             stored: (Instant::now(), Duration::ZERO),
             numbers,
@@ -214,7 +193,7 @@ impl Run {
 
     /// Takes some batches, and lets the steps end that they end.
     fn take(&mut self, arguments: &AggregateArguments) -> Result<(), String> {
-        let Run { engine, aggregator: Some(aggregator), told, heard, clocks, refused, .. } = self else {
+        let Run { engine, aggregator: Some(aggregator), told, silence, clocks, refusals, .. } = self else {
             return Ok(());
         };
         let mut left_out = false;
@@ -225,26 +204,13 @@ impl Run {
                 Read::Nothing => break,
             };
             self.is_new = true;
-            let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let [here_ns, latest_ns] =
-                [here, here + AHEAD].map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-            match aggregator.take(&batch, engine.sensor(), latest_ns, |news| told.tell(&news)) {
+            let here_ns = hearing::here_ns();
+            match aggregator.take(&batch, engine.sensor(), hearing::latest_ns(here_ns), |news| told.tell(&news)) {
                 Ok(Taken { sensor, begun_ns }) => {
-                    let now = Instant::now();
-                    if let Some(news) = clocks.look(&sensor, begun_ns, here_ns, now) {
-                        told.tell(&news);
-                    }
-                    heard.insert(sensor, now);
+                    clocks.look(&sensor, begun_ns, here_ns, Instant::now()).iter().for_each(|news| told.tell(news));
+                    silence.heard(sensor);
                 }
-                Err(refusal) => {
-                    let reason = reason(&refusal);
-                    let count = refused.entry(reason).or_insert(0);
-                    *count += 1;
-                    // A flood of them is said once; the numbers say the rest.
-                    if *count == 1 && reason != "again" {
-                        complain(format_args!("a batch does not count: {}", why(&refusal)));
-                    }
-                }
+                Err(refusal) => refusals.count(&refusal),
             }
             if aggregator.advance(|news| told.tell(&news)) {
                 left_out = true;
@@ -259,31 +225,20 @@ impl Run {
         Ok(())
     }
 
-    /// Leaves out sensors that have been silent for too long. While batches may be there that were not read, silence
-    /// means nothing.
+    /// Leaves out sensors that have been silent for too long.
     fn look_at_clock(&mut self, now: Instant, arguments: &AggregateArguments) {
         let timeout = arguments.sensor_timeout;
-        let mut left_out = false;
-        let Run { engine, aggregator: Some(aggregator), told, heard, .. } = self else { return };
+        let Run { engine, aggregator: Some(aggregator), told, silence, .. } = self else { return };
         let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
-        let is_caught_up = engine.is_caught_up();
-        let since = *self.caught_up.get_or_insert(now);
-        if is_caught_up {
+        let silent = silence.look(now, engine.is_caught_up(), timeout, present);
+        if silence.is_caught_up_for(Duration::ZERO, now) {
             // All is told again that was told behind the last snapshot.
-            told.forget_known(now - since >= 2 * timeout);
-        } else {
-            self.caught_up = None;
+            told.forget_known(silence.is_caught_up_for(2 * timeout, now));
         }
-        for sensor in present {
-            let last = heard.entry(sensor.clone()).or_insert(now);
-            if !is_caught_up {
-                *last = now;
-            } else if now - *last >= timeout {
-                aggregator.leave_out(&sensor, |news| told.tell(&news));
-                left_out = true;
-            }
+        for sensor in &silent {
+            aggregator.leave_out(sensor, |news| told.tell(&news));
         }
-        let is_silent = is_caught_up && now - since >= timeout && heard.values().all(|&last| now - last >= timeout);
+        let (left_out, is_silent) = (!silent.is_empty(), silence.is_total(timeout, now));
         if left_out {
             // What the clock has decided is not decided again after a restart.
             self.store(arguments);
@@ -328,7 +283,7 @@ impl Run {
     fn tell_numbers(&self) {
         let aggregator = self.aggregator();
         let [syn, probe] = aggregator.found();
-        let refused = self.refused.iter().map(|(&reason, &count)| (reason.into(), count));
+        let refused = self.refusals.0.iter().map(|(&reason, &count)| (reason.into(), count));
         let damaged = ("damaged record".into(), self.engine.damaged());
         let numbers = Sensors {
             updated: Some(Instant::now()),
@@ -352,31 +307,4 @@ fn requests() -> io::Result<Requests> {
     return Requests::install();
     #[cfg(not(unix))]
     Ok(Requests::default())
-}
-
-/// The reason why a batch does not count, for numbers.
-fn reason(refusal: &Refusal) -> &'static str {
-    match refusal {
-        Refusal::Error(BatchError::Version(_)) => "other version",
-        Refusal::Error(_) => "damaged",
-        Refusal::Again => "again",
-        Refusal::OldRun => "old run",
-        Refusal::Stranger(_) => "not expected",
-        Refusal::OtherName(_) => "other name",
-        Refusal::Future(_) => "future",
-    }
-}
-
-/// The same for people.
-fn why(refusal: &Refusal) -> String {
-    match refusal {
-        Refusal::Error(error) => error.to_string(),
-        Refusal::Again => "it was seen".to_owned(),
-        Refusal::OldRun => "a later run of its sensor has begun; two sensors may have one name".to_owned(),
-        Refusal::Stranger(sensor) => format!("it is of {sensor}, which --expect does not name"),
-        Refusal::OtherName(sensor) => format!("it is of {sensor}, and came as another sensor's"),
-        Refusal::Future(sensor) => {
-            format!("the clock of {sensor} is more than {} s ahead of the one here", AHEAD.as_secs())
-        }
-    }
 }

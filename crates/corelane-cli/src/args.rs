@@ -445,14 +445,16 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Shows what passes now: rates, scans, talkers, conversations, names.
+/// Shows what passes now: rates, scans, talkers, conversations, names; or what many sensors tell.
 ///
 /// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are told as by
-/// `corelane monitor --continuous`. Nothing is lost to a slow terminal.
+/// `corelane monitor --continuous`. Nothing is lost to a slow terminal. With --from it shows what monitors send with
+/// `--publish`, and the scans over all of them as `corelane aggregate` tells them; it changes nothing there.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "corelane top [OPTIONS] -i IFACE
        corelane top [OPTIONS] FILE...
+       corelane top [OPTIONS] --from PLACE
        corelane top [OPTIONS] --demo",
     after_help = "\
 Examples:
@@ -461,6 +463,7 @@ Examples:
   corelane top --speed 60 capture.pcap     an hour in a minute
   corelane top --speed max capture.pcap    its end at once
   ssh gate 'tcpdump -U -w - not port 22' | corelane top -
+  corelane top --from nats://hub:4222      the sensors that publish there, and their scans
 
 Keys: Tab panel, arrows select, Enter details of a host, s order, / filter, Space pause,
 q quit, ? all keys. A filter has the words of the page that `monitor --html` makes:
@@ -471,7 +474,7 @@ or nothing could be read."
 )]
 pub(crate) struct TopArguments {
     /// Captures, one after the other; `-` is the standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["demo", "interface"])]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["demo", "interface", "from"])]
     pub(crate) files: Vec<PathBuf>,
 
     /// Plays 2,000,000 made-up packets with some scans
@@ -493,7 +496,7 @@ pub(crate) struct TopArguments {
 
     /// Shows only packets that this expression of tcpdump's language accepts
     #[cfg(feature = "libpcap")]
-    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program"])]
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program", "from"])]
     pub(crate) filter: Option<String>,
 
     /// The kernel's memory for packets that wait
@@ -518,6 +521,29 @@ pub(crate) struct TopArguments {
 
     #[command(flatten)]
     pub(crate) detection: Detection,
+
+    #[command(flatten)]
+    pub(crate) watching: Watching,
+}
+
+/// What is shown of many sensors.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Many sensors (with `corelane monitor --publish`)")]
+#[group(skip)]
+pub(crate) struct Watching {
+    /// Shows what sensors publish there: `file:DIR`, `nats://HOST:PORT` or `tls://HOST:PORT`. Thresholds and --forget
+    /// count for shards of which no aggregator has stored its state
+    // As text, since an error of the parser would show a password that should not be there.
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["files", "demo", "interface", "speed", "filter_program",
+        "analyzers", "syn_timeout", "rule", "tunnels", "ignore_source", "ignore_target"])]
+    pub(crate) from: Option<String>,
+
+    /// A sensor that is silent for so long is left out until it has caught up
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span, requires = "from")]
+    pub(crate) sensor_timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }
 
 impl TopArguments {

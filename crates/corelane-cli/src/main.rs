@@ -8,6 +8,7 @@
 //! | `monitor.rs`, `top.rs`, `aggregate.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
 //! | `monitor/publish.rs`, `sensors/` | what a sensor sends; how batches travel to an aggregator |
+//! | `hearing.rs` | what `aggregate` and `top --from` have in common |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
@@ -22,6 +23,7 @@ mod confine;
 mod demo;
 mod exit;
 mod generate;
+mod hearing;
 mod input;
 mod interrupt;
 mod metrics;

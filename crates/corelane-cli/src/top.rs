@@ -3,16 +3,19 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `top/model.rs` | the facts of each step, added up |
-//! | `top/draw.rs`, `top/text.rs`, `top/filter.rs` | the screen of a model; its texts; the filter |
+//! | `top/model.rs`, `top/model/site.rs` | the facts of each step, added up; those of many sensors |
+//! | `top/draw.rs`, `top/draw/site.rs` | the screen of a model; what it shows of many sensors |
+//! | `top/text.rs`, `top/filter.rs` | its texts; the filter |
 //! | `top/screen.rs` | the terminal and the keys |
 //! | `top/pace.rs` | captures played as they were recorded |
+//! | `top/sensors.rs` | the run over many sensors, with `--from` |
 
 mod draw;
 mod filter;
 mod model;
 mod pace;
 mod screen;
+mod sensors;
 mod text;
 
 pub(crate) use pace::Replay;
@@ -87,6 +90,9 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
     if arguments.interface.is_some() && !io::stdin().is_terminal() {
         return refused("top -i needs a terminal for its keys, and the standard input is none");
     }
+    if let Some(from) = &arguments.watching.from {
+        return sensors::run(from, &arguments, interrupt);
+    }
     let model = Model::new(what(&arguments), arguments.interface.is_some());
     let is_live = arguments.interface.is_some();
     let pace = speed(&arguments).filter(|speed| speed.is_finite()).map(Pace::new);
@@ -115,16 +121,28 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
         inputs =
             inputs.into_iter().map(|input| input.played(|files| Replay::new(files, pace.clone(), &watch))).collect();
     }
-    let analyse = || {
-        let _panic = OnPanic(&screen);
-        let analysed = monitor::analyse(inputs, task.task(), &mut outputs, &watch, true);
-        let Some(Analysed { report, findings, exit, .. }) = analysed else {
-            screen.set(State::Failed);
-            return Exit::Failed;
-        };
+    on_screen(&screen, is_live, pace.as_ref(), interrupt, || {
+        let Analysed { report, findings, exit, .. } =
+            monitor::analyse(inputs, task.task(), &mut outputs, &watch, true)?;
         screen.step(&report, findings.as_ref(), report.capture.as_ref());
-        screen.set(State::Over);
-        exit
+        Some(exit)
+    })
+}
+
+/// Shows the screen while a thread fills its model: until that fails, which gives no exit, or the user or a signal ends
+/// it.
+fn on_screen(
+    screen: &Screen,
+    is_live: bool,
+    pace: Option<&Pace>,
+    interrupt: &Interrupt,
+    analyse: impl FnOnce() -> Option<Exit> + Send,
+) -> Exit {
+    let analyse = || {
+        let _panic = OnPanic(screen);
+        let exit = analyse();
+        screen.set(if exit.is_some() { State::Over } else { State::Failed });
+        exit.unwrap_or(Exit::Failed)
     };
     // From the first on, as the analysis may be ahead of the screen.
     let said = divert({
@@ -138,8 +156,8 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
             Err(error) => return refused(format_args!("no thread for the analysis: {error}")),
         };
         let _end = End(interrupt);
-        let shown = match has_begun(&screen, is_live, interrupt) {
-            true => show(&screen.model, pace.as_ref(), interrupt, color(true)),
+        let shown = match has_begun(screen, is_live, interrupt) {
+            true => show(&screen.model, pace, interrupt, color(true)),
             false => Ok(()),
         };
         interrupt.end();

@@ -95,6 +95,20 @@ pub(crate) trait Engine: Send {
     /// A server that cannot be reached for some seconds, a store that cannot be read, or a snapshot that is damaged.
     fn load(&mut self, shards: RangeInclusive<u8>) -> Result<Option<Snapshot>, EngineError>;
 
+    /// The shards of all stored snapshots.
+    ///
+    /// # Errors
+    ///
+    /// A server that cannot be reached for some seconds, or a store that cannot be read.
+    fn stored(&mut self) -> Result<Vec<RangeInclusive<u8>>, EngineError>;
+
+    /// A position behind which is all that is behind any of these; `None` if only the oldest batch is one.
+    ///
+    /// # Errors
+    ///
+    /// A position that is none of this engine's.
+    fn least(&self, positions: &[&[u8]]) -> Result<Option<Vec<u8>>, EngineError>;
+
     /// Begins to read behind `position`; without one at the oldest batch that is there.
     ///
     /// # Errors

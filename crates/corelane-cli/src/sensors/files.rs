@@ -88,13 +88,18 @@ impl Files {
         self.folder.join(AGGREGATORS).join(format!("{}.snapshot", shards_name(shards)))
     }
 
+    /// The shards of all stored snapshots.
+    fn snapshots(&self) -> Result<Vec<RangeInclusive<u8>>, EngineError> {
+        let folder = self.folder.join(AGGREGATORS);
+        let names = entries(&folder).map_err(|error| EngineError::Io(folder, error))?;
+        Ok(names.iter().filter_map(|name| name.strip_suffix(".snapshot").and_then(shards_of)).collect())
+    }
+
     /// Removes the batches that no stored snapshot needs, if those cover all shards.
     fn trim(&self) -> Result<(), EngineError> {
-        let folder = self.folder.join(AGGREGATORS);
         let mut stored = Vec::new();
-        for name in entries(&folder).map_err(|error| EngineError::Io(folder.clone(), error))? {
-            let Some(shards) = name.strip_suffix(".snapshot").and_then(shards_of) else { continue };
-            let path = folder.join(name);
+        for shards in self.snapshots()? {
+            let path = self.snapshot_path(&shards);
             let position = File::open(&path).and_then(|mut file| read_position(&mut file));
             let position = position.map_err(|error| EngineError::Io(path.clone(), error))?;
             // What a damaged one needs is not known.
@@ -128,6 +133,22 @@ impl Engine for Files {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(EngineError::Io(path, error)),
         }
+    }
+
+    fn stored(&mut self) -> Result<Vec<RangeInclusive<u8>>, EngineError> {
+        self.snapshots()
+    }
+
+    fn least(&self, positions: &[&[u8]]) -> Result<Option<Vec<u8>>, EngineError> {
+        let positions = positions.iter().map(|position| decode(position).ok_or(EngineError::Position));
+        let positions = positions.collect::<Result<Vec<_>, _>>()?;
+        let Some((first, others)) = positions.split_first() else { return Ok(None) };
+        // A sensor that one of them has not heard is read from its oldest batch.
+        let least = first.iter().filter_map(|(name, place)| {
+            let all = others.iter().map(|positions| positions.get(name)).collect::<Option<Vec<_>>>()?;
+            Some((name.clone(), all.into_iter().chain([place]).copied().min()?))
+        });
+        Ok(Some(encode(&least.collect())))
     }
 
     fn begin(&mut self, position: Option<&[u8]>) -> Result<(), EngineError> {
@@ -342,12 +363,30 @@ mod tests {
             assert_eq!(snapshot.bytes, vec![number; 100_000 * usize::from(number)]);
         }
         assert_eq!(engine.load(3..=8).unwrap(), None);
+        assert_eq!(engine.stored().unwrap(), [3..=7]);
         assert_eq!(entries(&folder.path().join(AGGREGATORS)).unwrap(), ["3-7.snapshot"]);
         fs::write(folder.path().join(AGGREGATORS).join("3-7.snapshot"), "not one").unwrap();
         let error = engine.load(3..=7).unwrap_err();
         assert!(error.to_string().contains("3-7.snapshot is damaged"), "{error}");
         assert!(engine.store(0..=2, b"").is_err(), "what it needs is not known");
         assert_eq!(engine.load(0..=2).unwrap().unwrap().bytes, b"");
+    }
+
+    #[test]
+    fn the_least_position_has_each_sensor_where_the_last_of_all_was() {
+        let engine = Files::new(Path::new("nowhere"));
+        let position = |sensors: &[(&str, (u64, u64))]| {
+            encode(&sensors.iter().map(|&(name, place)| (name.to_owned(), place)).collect())
+        };
+        let (low, high) = (position(&[("a", (1, 9)), ("b", (2, 1)), ("c", (1, 1))]), position(&[("b", (1, 5))]));
+        assert_eq!(engine.least(&[&low]).unwrap(), Some(low.clone()));
+        assert_eq!(
+            engine.least(&[&low, &high]).unwrap(),
+            Some(position(&[("b", (1, 5))])),
+            "no batch of a and c is seen"
+        );
+        assert_eq!(engine.least(&[]).unwrap(), None);
+        assert!(matches!(engine.least(&[&low, b"n"]), Err(EngineError::Position)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! | object store `corelane-snapshots` | the aggregators' snapshots, `PREFIX.A-B` |
 //!
 //! The stream is made by whom it is missing first: in files, with a bound or without one, and refusing what is beyond
-//! it, so that nothing goes unread. One that is there is used as it is.
+//! it, so that nothing goes unread. One that is there is used as it is. A reader that only looks makes nothing.
 //!
 //! # Order
 //!
@@ -29,7 +29,8 @@ mod tests;
 
 pub(crate) use self::{reader::Nats, sender::Sender};
 
-use async_nats::jetstream::context::ContextBuilder;
+use async_nats::jetstream::ErrorCode;
+use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::{ConnectOptions, Event, jetstream};
 use std::fmt::{self, Debug};
@@ -134,7 +135,7 @@ impl NatsOptions {
         }
         drop(options);
         let credentials = self.credentials.as_ref().map(read).transpose()?;
-        Ok(Server { url: url.into(), options: self.clone(), credentials })
+        Ok(Server { url: url.into(), options: self.clone(), credentials, is_looked_at: false })
     }
 }
 
@@ -182,6 +183,8 @@ struct Server {
     url: String,
     options: NatsOptions,
     credentials: Option<String>,
+    /// Whether nothing is to be made on it.
+    is_looked_at: bool,
 }
 
 impl Server {
@@ -249,9 +252,13 @@ impl Server {
 
     /// The stream, which is made if it is not there.
     async fn stream(&self, context: &jetstream::Context) -> Result<stream::Stream, String> {
-        let prefix = &self.options.prefix;
+        let name = format!("{}-batches", self.options.prefix);
+        if self.is_looked_at {
+            let stream = existing(context, &name).await?;
+            return stream.ok_or_else(|| format!("there is no stream {name} yet"));
+        }
         let config = stream::Config {
-            name: format!("{prefix}-batches"),
+            name: name.clone(),
             subjects: vec![self.batches("*")],
             retention: RetentionPolicy::Limits,
             discard: DiscardPolicy::New,
@@ -263,7 +270,18 @@ impl Server {
             num_replicas: 1,
             ..stream::Config::default()
         };
-        context.get_or_create_stream(config).await.map_err(|error| format!("{prefix}-batches: {error}"))
+        context.get_or_create_stream(config).await.map_err(|error| format!("{name}: {error}"))
+    }
+}
+
+/// A stream, if it is there.
+async fn existing(context: &jetstream::Context, name: &str) -> Result<Option<stream::Stream>, String> {
+    match context.get_stream(name).await {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) => match error.kind() {
+            GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
+            _ => Err(format!("{name}: {error}")),
+        },
     }
 }
 

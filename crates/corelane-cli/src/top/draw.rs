@@ -1,10 +1,16 @@
-//! The screen: a line about the run, rates, four panels, and a line of keys. What is drawn is a function of the model
-//! and of the view, so tests look at it without a terminal.
+//! The screen: a line about the run, rates, panels, and a line of keys. What is drawn is a function of the model and of
+//! the view, so tests look at it without a terminal.
+//!
+//! A panel is a variant of [`Panel`] in one of its lists; the compiler then asks for its title, orders, rows, columns
+//! and cells. Those of many sensors are in `draw/site.rs`.
+
+mod site;
 
 use super::filter::Filter;
 use super::model::{Conversation, Ends, Host, KINDS, Model, Name, Scan, State};
 use super::text::{self, clock, moment, short, span};
 use corelane_monitor::facts::Service;
+use corelane_monitor::sensors::SensorName;
 use corelane_monitor::{Alert, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -21,10 +27,23 @@ pub(super) enum Panel {
     Hosts,
     Conversations,
     Names,
+    Sensors,
+    Sources,
 }
 
+/// The number of all panels.
+const PANELS: usize = Panel::Sources as usize + 1;
+
 impl Panel {
-    pub(super) const ALL: [Panel; 4] = [Panel::Alerts, Panel::Hosts, Panel::Conversations, Panel::Names];
+    /// Those of what passes here.
+    const OF_WIRE: &[Panel] = &[Panel::Alerts, Panel::Hosts, Panel::Conversations, Panel::Names];
+    /// Those of many sensors.
+    const OF_SITE: &[Panel] = &[Panel::Alerts, Panel::Sensors, Panel::Sources];
+
+    /// Whether it is at the right of a wide screen.
+    fn is_right(self) -> bool {
+        matches!(self, Panel::Alerts | Panel::Names)
+    }
 
     fn title(self) -> &'static str {
         match self {
@@ -32,6 +51,8 @@ impl Panel {
             Panel::Hosts => "Talkers",
             Panel::Conversations => "Conversations",
             Panel::Names => "Names",
+            Panel::Sensors => "Sensors",
+            Panel::Sources => "Sources",
         }
     }
 
@@ -42,6 +63,8 @@ impl Panel {
             Panel::Hosts => &["rate", "bytes", "conversations", "address"],
             Panel::Conversations => &["rate", "bytes", "latest"],
             Panel::Names => &["latest", "count", "name"],
+            Panel::Sensors => &["lag", "rate", "told", "name"],
+            Panel::Sources => &["rate", "failures", "latest", "address"],
         }
     }
 }
@@ -49,11 +72,13 @@ impl Panel {
 /// What one looks at, and how.
 #[derive(Clone, Debug)]
 pub(super) struct View {
+    /// Those that there are, in the order of their keys.
+    pub(super) panels: &'static [Panel],
     pub(super) focus: Panel,
     /// The place in the panel's orders.
-    pub(super) orders: [usize; 4],
+    pub(super) orders: [usize; PANELS],
     /// The selected row of each panel, by what it is about.
-    pub(super) selected: [Option<Subject>; 4],
+    pub(super) selected: [Option<Subject>; PANELS],
     pub(super) filter: Filter,
     /// The filter that is being written.
     pub(super) writes: Option<String>,
@@ -77,6 +102,8 @@ pub(super) enum Subject {
     Host(IpAddr),
     Conversation(Ends),
     Name(usize, String),
+    Sensor(SensorName),
+    Source(IpAddr),
 }
 
 impl Subject {
@@ -84,22 +111,31 @@ impl Subject {
     pub(super) fn host(&self, model: &Model) -> Option<IpAddr> {
         match self {
             Subject::Scan(source, ..) => Some(*source),
-            Subject::Host(host) => Some(*host),
+            Subject::Host(host) | Subject::Source(host) => Some(*host),
             Subject::Conversation((client, ..)) => Some(client.ip()),
             Subject::Name(kind, name) => {
-                let (host, _) = model.names.get(&(*kind, name.clone()))?.clients.first()?;
+                let (host, _) = model.wire.names.get(&(*kind, name.clone()))?.clients.first()?;
                 Some(*host)
             }
+            Subject::Sensor(_) => None,
         }
     }
 }
 
 impl View {
+    pub(super) fn of(model: &Model, color: bool) -> Self {
+        match model.site {
+            None => View::new(color),
+            Some(_) => View { panels: Panel::OF_SITE, focus: Panel::Sensors, ..View::new(color) },
+        }
+    }
+
     pub(super) fn new(color: bool) -> Self {
         View {
+            panels: Panel::OF_WIRE,
             focus: Panel::Hosts,
-            orders: [0; 4],
-            selected: [const { None }; 4],
+            orders: [0; PANELS],
+            selected: [const { None }; PANELS],
             filter: Filter::default(),
             writes: None,
             host: None,
@@ -110,6 +146,12 @@ impl View {
             replay: None,
             page: 0,
         }
+    }
+
+    /// Gives the focus to the panel that is so many further on.
+    pub(super) fn turn(&mut self, by: usize) {
+        let place = self.panels.iter().position(|&panel| panel == self.focus).unwrap_or(0);
+        self.focus = self.panels[(place + by) % self.panels.len()];
     }
 
     fn order(&self, panel: Panel) -> &'static str {
@@ -129,10 +171,10 @@ impl View {
                 scans.into_iter().map(subject_of).collect()
             }
             Panel::Hosts => {
-                let hosts = model.hosts.iter().filter(|(address, host)| filter.fits(|| host.subject(**address)));
+                let hosts = model.wire.hosts.iter().filter(|(address, host)| filter.fits(|| host.subject(**address)));
                 let mut hosts: Vec<_> = hosts
                     .map(|(address, host)| {
-                        let rate = host.out.rate(model.second) + host.into.rate(model.second);
+                        let rate = host.out.rate(model.wire.second) + host.into.rate(model.wire.second);
                         let weight = match order {
                             "rate" => (rate, host.sent + host.received),
                             "bytes" => (host.sent + host.received, 0),
@@ -146,12 +188,12 @@ impl View {
                 hosts.into_iter().map(|(_, address)| Subject::Host(address)).collect()
             }
             Panel::Conversations => {
-                let all = model.conversations.iter().filter(|(ends, told)| filter.fits(|| told.subject(**ends)));
+                let all = model.wire.conversations.iter().filter(|(ends, told)| filter.fits(|| told.subject(**ends)));
                 let mut all: Vec<_> = all
                     .map(|(ends, told)| {
                         let bytes = told.bytes.iter().sum();
                         let weight = match order {
-                            "rate" => (told.recent.rate(model.second), bytes),
+                            "rate" => (told.recent.rate(model.wire.second), bytes),
                             "bytes" => (bytes, 0),
                             _ => (told.last_ns, 0),
                         };
@@ -162,7 +204,8 @@ impl View {
                 all.into_iter().map(|(_, ends)| Subject::Conversation(ends)).collect()
             }
             Panel::Names => {
-                let names = model.names.iter().filter(|((kind, name), told)| filter.fits(|| told.subject(*kind, name)));
+                let names =
+                    model.wire.names.iter().filter(|((kind, name), told)| filter.fits(|| told.subject(*kind, name)));
                 let mut names: Vec<_> = names
                     .map(|((kind, name), told)| {
                         let weight = match order {
@@ -176,6 +219,8 @@ impl View {
                 names.sort_unstable();
                 names.into_iter().map(|(_, name, kind)| Subject::Name(kind, name.clone())).collect()
             }
+            Panel::Sensors => site::sensors(model, filter, order),
+            Panel::Sources => site::sources(model, filter, order),
         }
     }
 
@@ -256,10 +301,12 @@ pub(super) fn draw(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut Vi
         details(body, buffer, model, view, host);
     } else if area.width >= WIDE {
         let (left, right) = halves(body);
-        stack(left, buffer, model, view, &[Panel::Hosts, Panel::Conversations]);
-        stack(right, buffer, model, view, &[Panel::Alerts, Panel::Names]);
+        let (rights, lefts): (Vec<_>, Vec<_>) = view.panels.iter().copied().partition(|panel| panel.is_right());
+        stack(left, buffer, model, view, &lefts);
+        stack(right, buffer, model, view, &rights);
     } else {
-        stack(body, buffer, model, view, &Panel::ALL);
+        let panels = view.panels;
+        stack(body, buffer, model, view, panels);
     }
     cursor
 }
@@ -299,14 +346,15 @@ fn put_right(buffer: &mut Buffer, area: Rect, text: &str, style: Style) -> u16 {
 }
 
 fn header(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
-    let right = match (model.times, model.state) {
+    let right = match (model.wire.times, model.state) {
+        _ if model.site.is_some() => site::header(model),
         (_, State::Opening) => "opening".to_owned(),
         (None, State::Over | State::Failed) => "end, no packets".to_owned(),
         (None, _) => "no packets yet".to_owned(),
         (Some((first, last)), state) => {
             let now = match view.replay {
                 Some((_, at, _)) => at.filter(|_| state == State::Running),
-                None => model.now_ns().filter(|_| model.is_live),
+                None => model.wire.now_ns().filter(|_| model.is_live),
             };
             let last = now.unwrap_or(last);
             let over = if state == State::Over { "end, " } else { "" };
@@ -376,21 +424,25 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
 
 /// Columns of rates, and below them what there was in all, and over how long the columns go.
 fn sparklines(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
-    let last = model.seconds.back().copied().unwrap_or_default();
+    if let Some(site) = &model.site {
+        site::columns(area, buffer, site, view);
+        return;
+    }
+    let last = model.wire.seconds.back().copied().unwrap_or_default();
     let (upper, lower) = cut(area, area.height.saturating_sub(1) / 2 + area.height.saturating_sub(1) % 2);
     let label = format!("{:>6} packets/s ", short(last.packets));
     let bits = format!("{:>6} bit/s     ", short(last.bytes.saturating_mul(8)));
     let lower = Rect { height: lower.height.saturating_sub(1), ..lower };
-    let seconds = spark(upper, buffer, &label, BOLD, model.seconds.iter().map(|second| second.packets));
+    let seconds = spark(upper, buffer, &label, BOLD, model.wire.seconds.iter().map(|second| second.packets));
     if model.is_live {
         let style = if last.drops > 0 { view.alarm() } else { BOLD };
         let label = format!("{:>6} dropped/s ", short(last.drops));
-        spark(lower, buffer, &label, style, model.seconds.iter().map(|second| second.drops));
+        spark(lower, buffer, &label, style, model.wire.seconds.iter().map(|second| second.drops));
     } else {
-        spark(lower, buffer, &bits, BOLD, model.seconds.iter().map(|second| second.bytes));
+        spark(lower, buffer, &bits, BOLD, model.wire.seconds.iter().map(|second| second.bytes));
     }
     let total = Rect { y: area.bottom() - 1, height: 1, ..area };
-    let dropped = match model.total.drops {
+    let dropped = match model.wire.total.drops {
         0 if model.is_live => ", none dropped".to_owned(),
         0 => String::new(),
         drops => format!(", {} dropped", grouped(drops)),
@@ -399,12 +451,21 @@ fn sparklines(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
     if model.is_live {
         rate = format!(", {} bit/s", short(last.bytes.saturating_mul(8)));
     }
-    let text = format!("in all {} packets, {}B{rate}{dropped}", grouped(model.total.packets), short(model.total.bytes));
-    let style = if model.total.drops > 0 { view.alarm() } else { view.dim() };
-    let at = put(buffer, total, 0, &text, style);
+    let text = format!(
+        "in all {} packets, {}B{rate}{dropped}",
+        grouped(model.wire.total.packets),
+        short(model.wire.total.bytes)
+    );
+    let style = if model.wire.total.drops > 0 { view.alarm() } else { view.dim() };
+    totals(total, buffer, &text, style, seconds, view);
+}
+
+/// The line below the columns: a text and, if there is room, over how long they go.
+fn totals(area: Rect, buffer: &mut Buffer, text: &str, style: Style, seconds: usize, view: &View) {
+    let at = put(buffer, area, 0, text, style);
     let axis = format!("columns: the last {seconds} s");
-    if seconds > 0 && usize::from(at) + 2 + axis.len() <= usize::from(total.width) {
-        put_right(buffer, total, &axis, view.dim());
+    if seconds > 0 && usize::from(at) + 2 + axis.len() <= usize::from(area.width) {
+        put_right(buffer, area, &axis, view.dim());
     }
 }
 
@@ -521,6 +582,8 @@ fn columns(panel: Panel, first: u16) -> Vec<Column> {
         Panel::Names => {
             vec![("UTC", 8, false), ("", 4, false), ("name", 0, false), ("count", 5, true), ("clients", 18, false)]
         }
+        Panel::Sensors => site::sensor_columns(first),
+        Panel::Sources => site::source_columns(first),
     }
 }
 
@@ -528,17 +591,19 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
     let has_focus = view.focus == panel;
     let (title, rest) = cut(area, 1);
     // The number is that of its key.
-    let name = format!("{} {}", panel as usize + 1, panel.title());
+    let key = view.panels.iter().position(|&other| other == panel).map_or(0, |place| place + 1);
+    let name = format!("{key} {}", panel.title());
     let mut at = put(buffer, title, 0, &name, if has_focus { REVERSED } else { BOLD });
     let count = match panel {
         Panel::Alerts if view.filter.is_empty() => model.alerts,
         _ => rows.len() as u64,
     };
     let is_cut = match panel {
-        Panel::Alerts => false,
-        Panel::Hosts => model.is_cut[0],
-        Panel::Conversations => model.is_cut[1],
-        Panel::Names => model.is_cut[2],
+        Panel::Alerts | Panel::Sensors => false,
+        Panel::Sources => model.site.as_ref().is_some_and(|site| site.is_cut),
+        Panel::Hosts => model.wire.is_cut[0],
+        Panel::Conversations => model.wire.is_cut[1],
+        Panel::Names => model.wire.is_cut[2],
     };
     let more = if is_cut { "+" } else { "" };
     at = put(buffer, title, at, &format!(" {}{more} by {} ", grouped(count), view.order(panel)), view.dim());
@@ -609,8 +674,8 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
             })
         }
         Subject::Host(address) => {
-            let Some(host) = model.hosts.get(address) else { return Vec::new() };
-            let second = model.second;
+            let Some(host) = model.wire.hosts.get(address) else { return Vec::new() };
+            let second = model.wire.second;
             vec![
                 plain(address.to_string()),
                 plain(short(host.out.rate(second) * 8)),
@@ -621,7 +686,7 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
             ]
         }
         Subject::Conversation(ends) => {
-            let Some(told) = model.conversations.get(ends) else { return Vec::new() };
+            let Some(told) = model.wire.conversations.get(ends) else { return Vec::new() };
             let (client, server, is_tcp) = *ends;
             let protocol = match told.protocol {
                 "unknown" | "no payload" => if is_tcp { "tcp" } else { "udp" }.to_owned(),
@@ -634,12 +699,12 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
             vec![
                 plain(between),
                 plain(protocol),
-                plain(short(told.recent.rate(model.second) * 8)),
+                plain(short(told.recent.rate(model.wire.second) * 8)),
                 plain(short(told.bytes.iter().sum())),
             ]
         }
         Subject::Name(kind, name) => {
-            let Some(told) = model.names.get(&(*kind, name.clone())) else { return Vec::new() };
+            let Some(told) = model.wire.names.get(&(*kind, name.clone())) else { return Vec::new() };
             vec![
                 plain(clock(told.last_ns)),
                 (KINDS[*kind].to_owned(), view.dim()),
@@ -648,6 +713,8 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
                 plain(list(told.clients.iter().map(|(host, _)| host.to_string()))),
             ]
         }
+        Subject::Sensor(sensor) => site::sensor_cells(model, view, sensor),
+        Subject::Source(address) => site::source_cells(model, *address),
     }
 }
 
@@ -704,27 +771,36 @@ fn details(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, addr
 const ASKED: usize = 100;
 const OWN: usize = 100;
 
+/// A line of details.
+fn line(what: &str, text: &str) -> (String, Style) {
+    (format!("{what:<14}{text}"), PLAIN)
+}
+
 fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style)> {
     let mut lines = vec![(address.to_string(), REVERSED)];
-    let line = |what: &str, text: String| (format!("{what:<14}{text}"), PLAIN);
-    let Some(host) = model.hosts.get(&address) else {
+    if let Some(site) = &model.site {
+        lines.extend(site::details(site, view, address));
+        lines.extend(scans_of(model, address).map(|text| (text, view.found())));
+        return lines;
+    }
+    let Some(host) = model.wire.hosts.get(&address) else {
         lines.push(("no conversation of this host is known".to_owned(), view.dim()));
         lines.extend(scans_of(model, address).map(|text| (text, view.found())));
         return lines;
     };
-    let rate = |recent: &super::model::Recent| format!("{} bit/s", short(recent.rate(model.second) * 8));
-    lines.push(line("seen", format!("{} to {} UTC", clock(host.first_ns), clock(host.last_ns))));
-    lines.push(line("sent", format!("{}B, now {}", short(host.sent), rate(&host.out))));
-    lines.push(line("received", format!("{}B, now {}", short(host.received), rate(&host.into))));
-    lines.push(line("conversations", grouped(host.conversations)));
+    let rate = |recent: &super::model::Recent| format!("{} bit/s", short(recent.rate(model.wire.second) * 8));
+    lines.push(line("seen", &format!("{} to {} UTC", clock(host.first_ns), clock(host.last_ns))));
+    lines.push(line("sent", &format!("{}B, now {}", short(host.sent), rate(&host.out))));
+    lines.push(line("received", &format!("{}B, now {}", short(host.received), rate(&host.into))));
+    lines.push(line("conversations", &grouped(host.conversations)));
     if !host.protocols.is_empty() {
-        lines.push(line("spoke", host.protocols.join(", ")));
+        lines.push(line("spoke", &host.protocols.join(", ")));
     }
     if !host.ports.is_empty() {
-        lines.push(line("answers at", list(host.ports.iter().map(|&port| text::port(port)))));
+        lines.push(line("answers at", &list(host.ports.iter().map(|&port| text::port(port)))));
     }
     if !host.names.is_empty() {
-        lines.push(line("names", host.names.join(", ")));
+        lines.push(line("names", &host.names.join(", ")));
     }
     let mut section = |title: &str, rows: Vec<(String, Style)>| {
         if !rows.is_empty() {
@@ -750,12 +826,12 @@ fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style
         (more > 0).then(|| (format!("and {} more", grouped(more as u64)), view.dim()))
     };
     let of_host = |told: &Name| told.clients.iter().find(|(host, _)| *host == address).map(|&(_, count)| count);
-    let asked = model.names.iter().filter_map(|((kind, name), told)| Some((of_host(told)?, *kind, name, told)));
+    let asked = model.wire.names.iter().filter_map(|((kind, name), told)| Some((of_host(told)?, *kind, name, told)));
     let mut asked: Vec<_> = asked.collect();
     asked.sort_by_key(|&(count, kind, name, _)| (Reverse(count), name, kind));
     let shown = asked.iter().take(ASKED).map(|&(count, kind, name, told)| asked_line(kind, name, count, told));
     section("Asked for", shown.chain(rest(asked.len(), ASKED)).collect());
-    let own = model.conversations.iter().filter(|((a, b, _), _)| a.ip() == address || b.ip() == address);
+    let own = model.wire.conversations.iter().filter(|((a, b, _), _)| a.ip() == address || b.ip() == address);
     let mut own: Vec<_> = own.collect();
     own.sort_by_key(|(ends, told)| (Reverse(told.bytes.iter().sum::<u64>()), **ends));
     let count = own.len();
@@ -789,20 +865,26 @@ fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) 
     (format!("{client} → {server} {carrier} {} {bytes}B{name}", told.protocol), PLAIN)
 }
 
-const HELP: [(&str, &str); 19] = [
-    ("Tab, 1 to 4", "the next panel, or this one: it gets the most room"),
+type Help = (&'static str, &'static str);
+
+const KEYS: [Help; 9] = [
+    ("Tab, digits", "the next panel, or this one: it gets the most room"),
     ("↑ ↓ PgUp PgDn", "select a row, also j, k, Home, End"),
     ("Enter", "details of the host of the selected row"),
     ("Esc", "leaves the details, or ends the filter"),
     ("s", "another order of the panel"),
+    ("?", "this page"),
+    ("q, Ctrl-C", "ends"),
     ("/", "a filter, of words that all have to fit:"),
     ("", "ip:10.0.0.0/8  ip:10.1.  port:443  sni:example  proto:dns"),
+];
+
+/// Keys and words of what passes here.
+const OF_WIRE: [Help; 10] = [
     ("", "any other word looks at all of a row; of a scan, at what it found open too"),
     ("Space", "stops the screen; a replay stops too, a capture goes on"),
     ("< >", "half the speed of a replay, and twice"),
     ("n", "goes to the next packet of a replay"),
-    ("?", "this page"),
-    ("q, Ctrl-C", "ends"),
     ("", ""),
     ("UTC", "when an alert was found, some failures after its scan began; of a name, the latest"),
     ("columns", "a second each, the latest at the right"),
@@ -813,7 +895,8 @@ const HELP: [(&str, &str); 19] = [
 
 fn help(area: Rect, buffer: &mut Buffer, view: &View) {
     put(buffer, area, 0, "Keys and words", BOLD);
-    for (number, (key, text)) in HELP.iter().enumerate() {
+    let own = if view.panels == Panel::OF_SITE { &site::HELP[..] } else { &OF_WIRE };
+    for (number, (key, text)) in KEYS.iter().chain(own).enumerate() {
         let (_, rest) = cut(area, number as u16 + 1);
         put(buffer, rest, 0, key, BOLD);
         put(buffer, rest, 16, text, if key.is_empty() { view.dim() } else { PLAIN });
@@ -839,19 +922,22 @@ mod tests {
         let server: IpAddr = "2001:db8::80".parse().unwrap();
         let mut model = Model::new("eth0".to_owned(), true);
         model.set(State::Running);
-        model.times = Some((0, 3723 * SECOND));
-        model.second = 3;
-        model.seconds = [100, 0, 1, 4000].map(|packets| Second { packets, bytes: 500 * packets, drops: 0 }).into();
-        model.total = Second { packets: 4101, bytes: 2_050_500, drops: 0 };
+        model.wire.times = Some((0, 3723 * SECOND));
+        model.wire.second = 3;
+        model.wire.seconds = [100, 0, 1, 4000].map(|packets| Second { packets, bytes: 500 * packets, drops: 0 }).into();
+        model.wire.total = Second { packets: 4101, bytes: 2_050_500, drops: 0 };
         let host = |sent, received, conversations| Host { sent, received, conversations, ..Host::default() };
         let reached = [tcp(22), tcp(80)].map(|port| Service { host: target, port }).to_vec();
-        model.hosts.insert(scanner, Host { reached, ..host(6000, 1200, 2) });
-        model.hosts.insert(target, Host { ports: vec![tcp(22), tcp(80)], ..host(1200, 6000, 2) });
+        model.wire.hosts.insert(scanner, Host { reached, ..host(6000, 1200, 2) });
+        model.wire.hosts.insert(target, Host { ports: vec![tcp(22), tcp(80)], ..host(1200, 6000, 2) });
         let mut out = Recent::default();
         out.add(3, 4000);
-        model.hosts.insert(client, Host { out, ..host(1000, 2_000_000, 1) });
+        model.wire.hosts.insert(client, Host { out, ..host(1000, 2_000_000, 1) });
         let names = vec!["www.example.com".to_owned()];
-        model.hosts.insert(server, Host { ports: vec![tcp(443)], names: names.clone(), ..host(2_000_000, 1000, 1) });
+        model
+            .wire
+            .hosts
+            .insert(server, Host { ports: vec![tcp(443)], names: names.clone(), ..host(2_000_000, 1000, 1) });
         let ends = (std::net::SocketAddr::new(client, 50_000), std::net::SocketAddr::new(server, 443), true);
         let told = Conversation {
             bytes: [1000, 2_000_000],
@@ -859,9 +945,9 @@ mod tests {
             name: Some(names[0].clone()),
             ..Conversation::default()
         };
-        model.conversations.insert(ends, told);
+        model.wire.conversations.insert(ends, told);
         let name = Name { count: 1, last_ns: 3722 * SECOND, clients: vec![(client, 1)], ..Name::default() };
-        model.names.insert((1, names[0].clone()), name);
+        model.wire.names.insert((1, names[0].clone()), name);
         let scan = |probe, scan| ScanEvent { probe, scan, state: ScanState::Found };
         let alert = Alert::Vertical { source: scanner, destination: target, count: 21, time_ns: 3700 * SECOND };
         model.scan(&scan(None, alert));
@@ -870,7 +956,7 @@ mod tests {
         model
     }
 
-    fn drawn(width: u16, height: u16, model: &Model, view: &mut View) -> Vec<String> {
+    pub(super) fn drawn(width: u16, height: u16, model: &Model, view: &mut View) -> Vec<String> {
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);
         draw(area, &mut buffer, model, view);
@@ -912,11 +998,11 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
     fn every_size_has_what_fits() {
         let model = model();
         for (width, height) in [(0, 0), (1, 1), (39, 9), (40, 10), (80, 24), (129, 60), (130, 30), (500, 200)] {
-            for focus in Panel::ALL {
+            for &focus in Panel::OF_WIRE {
                 let mut view = View { focus, ..View::new(false) };
                 let lines = drawn(width, height, &model, &mut view);
                 let panels =
-                    lines.iter().flat_map(|line| Panel::ALL.into_iter().filter(|panel| line.contains(panel.title())));
+                    lines.iter().flat_map(|line| Panel::OF_WIRE.iter().filter(|panel| line.contains(panel.title())));
                 let is_large = width >= LEAST.0 && height >= LEAST.1;
                 assert_eq!(panels.count(), if is_large { 4 } else { 0 }, "{width} x {height}: {lines:#?}");
                 for page in [&mut view.helps, &mut view.is_paused] {
@@ -954,13 +1040,13 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
     fn details_count_what_the_host_itself_asked_for() {
         let [client, other]: [IpAddr; 2] = ["10.0.0.6", "10.0.0.4"].map(|text| text.parse().unwrap());
         let mut model = model();
-        model.hosts.insert(client, Host::default());
-        model.hosts.insert(other, Host::default());
+        model.wire.hosts.insert(client, Host::default());
+        model.wire.hosts.insert(other, Host::default());
         let both = Name { count: 3, clients: vec![(client, 1), (other, 2)], ..Name::default() };
-        model.names.insert((0, "www.example.net".to_owned()), both.clone());
-        model.names.insert((0, "busy.example.net".to_owned()), Name { clients_more: true, ..both });
+        model.wire.names.insert((0, "www.example.net".to_owned()), both.clone());
+        model.wire.names.insert((0, "busy.example.net".to_owned()), Name { clients_more: true, ..both });
         let answered = Name { answers: 3, clients: vec![(client, 0)], ..Name::default() };
-        model.names.insert((2, "late.example.net".to_owned()), answered);
+        model.wire.names.insert((2, "late.example.net".to_owned()), answered);
         let of = |model: &Model, address| -> Vec<String> {
             let lines = details_of(model, &View::new(false), address).into_iter().map(|(line, _)| line);
             lines.skip_while(|line| line != "Asked for").skip(1).take_while(|line| !line.is_empty()).collect()
@@ -975,7 +1061,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         assert!(line.ends_with("0 10.0.0.6"), "{line}");
         for number in 0..ASKED {
             let own = Name { count: 1, clients: vec![(client, 1)], ..Name::default() };
-            model.names.insert((2, format!("{number}.example.org")), own);
+            model.wire.names.insert((2, format!("{number}.example.org")), own);
         }
         let lines = of(&model, client);
         assert_eq!((lines.len(), &*lines[ASKED]), (ASKED + 1, "and 3 more"));
@@ -1024,7 +1110,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let mut model = model();
         for number in 0..100_u8 {
             let host = Host { sent: 10_000 - u64::from(number), ..Host::default() };
-            model.hosts.insert(IpAddr::from([192, 0, 2, number]), host);
+            model.wire.hosts.insert(IpAddr::from([192, 0, 2, number]), host);
         }
         let mut view = View::new(false);
         view.orders[Panel::Hosts as usize] = 1;
@@ -1033,7 +1119,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let selected = view.selected[Panel::Hosts as usize].clone().unwrap();
         let Subject::Host(address) = selected else { panic!("{selected:?}") };
         assert!(drawn(80, 24, &model, &mut view).iter().any(|line| line.starts_with(&address.to_string())));
-        model.hosts.get_mut(&address).unwrap().sent = 1 << 40;
+        model.wire.hosts.get_mut(&address).unwrap().sent = 1 << 40;
         view.go(0, &model);
         assert_eq!(view.selected[Panel::Hosts as usize], Some(Subject::Host(address)));
         view.go(isize::MAX, &model);
@@ -1051,11 +1137,11 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
     fn what_is_cut_does_not_look_whole() {
         let mut model = model();
         let scanner: IpAddr = "10.0.0.9".parse().unwrap();
-        let host = model.hosts.get_mut(&scanner).unwrap();
+        let host = model.wire.hosts.get_mut(&scanner).unwrap();
         host.reached = (1020..1080).map(|number| Service { host: [10, 0, 0, 5].into(), port: tcp(number) }).collect();
         host.reached_more = true;
         let long: IpAddr = "2001:db8:1111:2222:3333:4444:5555:6666".parse().unwrap();
-        model.hosts.insert(long, Host { sent: 1 << 40, ports: vec![tcp(1025)], ..Host::default() });
+        model.wire.hosts.insert(long, Host { sent: 1 << 40, ports: vec![tcp(1025)], ..Host::default() });
         let lines = drawn(80, 24, &model, &mut View::new(false));
         assert!(lines.iter().any(|line| line.contains("open: 1020, 1021") && line.ends_with('…')), "{lines:#?}");
         assert!(lines.iter().any(|line| line.starts_with(&long.to_string())), "{lines:#?}");

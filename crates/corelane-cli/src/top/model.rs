@@ -3,10 +3,17 @@
 //! The output stage of the run writes it and the screen reads it, both under one lock. Neither holds the lock while it
 //! waits for anything, so a terminal that is slow costs the run nothing.
 
+mod site;
+
+#[cfg(test)]
+pub(super) use site::batches;
+pub(super) use site::{Presence, Site, Source};
+
 use super::filter::Subject;
 use super::text;
 use corelane_monitor::facts::{Facts, NameKind, Port, SERIES, Service};
-use corelane_monitor::{Alert, Captured, Probe, Report, ScanEvent, ScanState};
+use corelane_monitor::sensors::Header;
+use corelane_monitor::{Alert, Captured, Probe, Report, ScanEvent, ScanState, StateReport};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::net::{IpAddr, SocketAddr};
@@ -24,16 +31,23 @@ const FEW: usize = 8;
 /// Seconds over which rates are averaged.
 const WINDOW: u64 = 4;
 
-/// Bytes of the last seconds.
+/// Bytes, or what else is counted, of the last seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Recent {
     bytes: [u64; WINDOW as usize],
-    /// The second that was written last.
+    /// The latest second that was written.
     at: u64,
 }
 
 impl Recent {
     pub(super) fn add(&mut self, second: u64, bytes: u64) {
+        if second < self.at {
+            // Of seconds that are forgotten nothing is kept.
+            if self.at - second < WINDOW {
+                self.bytes[(second % WINDOW) as usize] += bytes;
+            }
+            return;
+        }
         for stale in (self.at + 1..=second).rev().take(WINDOW as usize) {
             self.bytes[(stale % WINDOW) as usize] = 0;
         }
@@ -129,12 +143,26 @@ pub(super) enum State {
 /// All that the screen shows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
-    /// An interface, or captures.
+    /// An interface, captures, or where sensors publish.
     pub(super) what: String,
     pub(super) is_live: bool,
     pub(super) state: State,
     /// Rises with every change.
     pub(super) version: u64,
+    /// Latest first.
+    pub(super) scans: VecDeque<Scan>,
+    /// Scans that were alerted in all.
+    pub(super) alerts: u64,
+    pub(super) messages: VecDeque<String>,
+    /// What passes here …
+    pub(super) wire: Wire,
+    /// … or, instead of that, what many sensors tell.
+    pub(super) site: Option<Site>,
+}
+
+/// What passes on an interface, or in captures.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wire {
     /// The seconds of the run, and the last of them.
     pub(super) second: u64,
     pub(super) seconds: VecDeque<Second>,
@@ -142,16 +170,11 @@ pub(super) struct Model {
     step: Option<u64>,
     pub(super) total: Second,
     pub(super) times: Option<(u64, u64)>,
-    /// Latest first.
-    pub(super) scans: VecDeque<Scan>,
-    /// Scans that were alerted in all.
-    pub(super) alerts: u64,
     pub(super) hosts: HashMap<IpAddr, Host>,
     pub(super) conversations: HashMap<Ends, Conversation>,
     pub(super) names: HashMap<(usize, String), Name>,
     /// Whether entries were given up: of hosts, conversations and names.
     pub(super) is_cut: [bool; 3],
-    pub(super) messages: VecDeque<String>,
 }
 
 /// The names of the kinds of names, by their places.
@@ -161,6 +184,11 @@ const _: () = assert!(NameKind::Http as usize == 0 && NameKind::Tls as usize == 
 impl Model {
     pub(super) fn new(what: String, is_live: bool) -> Self {
         Model { what, is_live, ..Model::default() }
+    }
+
+    /// One of many sensors.
+    pub(super) fn of_sensors(what: String) -> Self {
+        Model { site: Some(Site::default()), ..Model::new(what, true) }
     }
 
     pub(super) fn set(&mut self, state: State) {
@@ -189,9 +217,44 @@ impl Model {
         self.scans.truncate(ALERTS);
     }
 
+    /// Takes the reports of a batch of a sensor.
+    pub(super) fn reports(&mut self, header: &Header, reports: &[StateReport]) {
+        self.version += 1;
+        if let Some(site) = &mut self.site {
+            site.reports(header, reports);
+            site.tidy(&self.scans);
+        }
+    }
+
     /// Takes the numbers at the end of a step, and the facts since the last one.
     pub(super) fn step(&mut self, report: &Report, facts: Option<&Facts>, captured: Option<&Captured>) {
         self.version += 1;
+        self.wire.step(report, captured);
+        if let Some(facts) = facts {
+            // Those that were alerted stay, as what they reached is asked for.
+            let scanners = self.scans.iter().map(|scan| scan.event.scan.source()).collect();
+            self.wire.facts(facts, &scanners);
+        }
+    }
+
+    /// What answered a scan: ports of its target, or hosts; and whether there may be more.
+    pub(super) fn answers(&self, event: &ScanEvent) -> (Vec<Service>, bool) {
+        let Some(host) = self.wire.hosts.get(&event.scan.source()) else { return (Vec::new(), false) };
+        let is_tcp = event.probe != Some(Probe::Udp);
+        let mut found: Vec<_> = (host.reached.iter().copied())
+            .filter(|service| service.port.is_tcp == is_tcp)
+            .filter(|service| match event.scan {
+                Alert::Vertical { destination, .. } => service.host == destination,
+                Alert::Horizontal { port, .. } => service.port.number == port,
+            })
+            .collect();
+        found.sort_unstable();
+        (found, host.reached_more)
+    }
+}
+
+impl Wire {
+    fn step(&mut self, report: &Report, captured: Option<&Captured>) {
         self.times = report.times;
         let total = Second {
             packets: report.packets,
@@ -213,12 +276,10 @@ impl Model {
         });
         latest(&mut self.seconds, SECONDS);
         self.total = total;
-        if let Some(facts) = facts {
-            self.facts(facts);
-        }
     }
 
-    fn facts(&mut self, facts: &Facts) {
+    /// Takes facts; hosts that are scanners stay.
+    fn facts(&mut self, facts: &Facts, scanners: &HashSet<IpAddr>) {
         let now = self.second;
         for (address, told) in &facts.hosts {
             let host = self.hosts.entry(*address).or_insert_with(|| Host { first_ns: u64::MAX, ..Host::default() });
@@ -276,8 +337,6 @@ impl Model {
                 }
             }
         }
-        // Those that were alerted stay, as what they reached is asked for.
-        let scanners: HashSet<_> = self.scans.iter().map(|scan| scan.event.scan.source()).collect();
         self.is_cut[0] |= halve(&mut self.hosts, |address, host| {
             let rate = host.out.rate(now) + host.into.rate(now);
             (scanners.contains(address), rate, host.sent + host.received)
@@ -291,21 +350,6 @@ impl Model {
     pub(super) fn now_ns(&self) -> Option<u64> {
         let (_, last_ns) = self.times?;
         Some(last_ns.max(self.step.unwrap_or(0).saturating_mul(1_000_000_000)))
-    }
-
-    /// What answered a scan: ports of its target, or hosts; and whether there may be more.
-    pub(super) fn answers(&self, event: &ScanEvent) -> (Vec<Service>, bool) {
-        let Some(host) = self.hosts.get(&event.scan.source()) else { return (Vec::new(), false) };
-        let is_tcp = event.probe != Some(Probe::Udp);
-        let mut found: Vec<_> = (host.reached.iter().copied())
-            .filter(|service| service.port.is_tcp == is_tcp)
-            .filter(|service| match event.scan {
-                Alert::Vertical { destination, .. } => service.host == destination,
-                Alert::Horizontal { port, .. } => service.port.number == port,
-            })
-            .collect();
-        found.sort_unstable();
-        (found, host.reached_more)
     }
 }
 
@@ -410,7 +454,7 @@ mod tests {
     }
 
     fn packets(model: &Model) -> Vec<u64> {
-        model.seconds.iter().map(|second| second.packets).collect()
+        model.wire.seconds.iter().map(|second| second.packets).collect()
     }
 
     #[test]
@@ -424,6 +468,10 @@ mod tests {
         assert_eq!([3, 4, 5, 6, 7].map(|second| recent.rate(second)), [200, 100, 50, 50, 0]);
         recent.add(9, 4);
         assert_eq!((recent.rate(9), recent.bytes.iter().sum::<u64>()), (1, 4));
+        // What is told late counts where it belongs.
+        recent.add(7, 4);
+        recent.add(5, 4000);
+        assert_eq!((recent.rate(9), recent.rate(10)), (2, 2));
     }
 
     #[test]
@@ -439,9 +487,9 @@ mod tests {
         model.step(&report(31, 106), None, None);
         model.step(&report(40, 109), None, None);
         assert_eq!(packets(&model)[6..], [1, 0, 0, 9]);
-        assert_eq!(model.second + 1, model.seconds.len() as u64);
+        assert_eq!(model.wire.second + 1, model.wire.seconds.len() as u64);
         model.step(&report(41, 1 << 30), None, None);
-        assert_eq!((model.seconds.len(), model.seconds.back().unwrap().packets), (SECONDS, 1));
+        assert_eq!((model.wire.seconds.len(), model.wire.seconds.back().unwrap().packets), (SECONDS, 1));
     }
 
     #[test]
@@ -451,7 +499,7 @@ mod tests {
             let captured = Captured { kernel_drops: drops, ..Captured::default() };
             model.step(&report(second, second), None, Some(&captured));
         }
-        assert_eq!(model.seconds.iter().map(|second| second.drops).collect::<Vec<_>>(), [0, 5, 0, 2]);
+        assert_eq!(model.wire.seconds.iter().map(|second| second.drops).collect::<Vec<_>>(), [0, 5, 0, 2]);
     }
 
     #[test]
@@ -478,7 +526,7 @@ mod tests {
         assert_eq!(model.alerts, 2);
         let service = |host, number| Service { host, port: Port { is_tcp: true, number } };
         let reached = vec![service(destination, 443), service(source, 1), service(destination, 22)];
-        model.hosts.insert(source, Host { reached, ..Host::default() });
+        model.wire.hosts.insert(source, Host { reached, ..Host::default() });
         let answers = |event: &ScanEvent| -> Vec<_> {
             model.answers(event).0.iter().map(|service| service.port.number).collect()
         };

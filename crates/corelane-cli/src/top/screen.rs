@@ -1,6 +1,6 @@
 //! The terminal: taken while the screen is shown, given back whatever ends it; keys to changes of the view.
 
-use super::draw::{Panel, View, draw};
+use super::draw::{View, draw};
 use super::filter::Filter;
 use super::model::{Model, State};
 use super::pace::Pace;
@@ -97,7 +97,7 @@ pub(crate) type Shared = Arc<Mutex<Model>>;
 pub(super) fn show(shared: &Shared, pace: Option<&Pace>, interrupt: &Interrupt, color: bool) -> io::Result<()> {
     let mut terminal = Taken::take()?;
     insist(interrupt);
-    let mut screen = Screen { view: View::new(color), pace, frozen: None };
+    let mut screen = Screen { view: View::of(&lock(shared), color), pace, frozen: None };
     let mut drawn = None;
     // A panic elsewhere has given the terminal back.
     while !interrupt.is_set() && TAKEN.load(Ordering::SeqCst) {
@@ -218,9 +218,13 @@ impl Screen<'_> {
             KeyCode::Esc if view.helps => view.helps = false,
             KeyCode::Esc if view.host.is_some() => view.host = None,
             KeyCode::Esc => view.filter = Filter::default(),
-            KeyCode::Tab => view.focus = turned(view.focus, 1),
-            KeyCode::BackTab => view.focus = turned(view.focus, Panel::ALL.len() - 1),
-            KeyCode::Char(digit @ '1'..='4') => view.focus = Panel::ALL[digit as usize - '1' as usize],
+            KeyCode::Tab => view.turn(1),
+            KeyCode::BackTab => view.turn(view.panels.len() - 1),
+            KeyCode::Char(digit @ '1'..='9') => {
+                if let Some(&panel) = view.panels.get(digit as usize - '1' as usize) {
+                    view.focus = panel;
+                }
+            }
             KeyCode::Char('s') => {
                 let order = &mut view.orders[view.focus as usize];
                 *order = (*order + 1) % view.focus.orders().len();
@@ -285,12 +289,9 @@ impl Screen<'_> {
     }
 }
 
-fn turned(panel: Panel, by: usize) -> Panel {
-    Panel::ALL[(panel as usize + by) % Panel::ALL.len()]
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::draw::Panel;
     use super::*;
     use corelane_monitor::Report;
 
@@ -329,7 +330,7 @@ mod tests {
         press(&mut screen, &shared, "\t\t\t");
         assert_eq!(screen.view.focus, Panel::Alerts);
         press(&mut screen, &shared, "3ss");
-        assert_eq!((screen.view.focus, screen.view.orders), (Panel::Conversations, [0, 0, 2, 0]));
+        assert_eq!((screen.view.focus, screen.view.orders), (Panel::Conversations, [0, 0, 2, 0, 0, 0]));
         assert_eq!(press(&mut screen, &shared, "q"), Then::End);
         let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
         assert_eq!(screen.key(control('c'), &shared), Then::End);
@@ -350,9 +351,9 @@ mod tests {
         let mut report = Report::default();
         (report.packets, report.times) = (5, Some((0, 0)));
         lock(&shared).step(&report, None, None);
-        assert_eq!(screen.with_model(&shared, |_, model| model.total.packets), 0);
+        assert_eq!(screen.with_model(&shared, |_, model| model.wire.total.packets), 0);
         press(&mut screen, &shared, " ");
-        assert_eq!(screen.with_model(&shared, |_, model| model.total.packets), 5);
+        assert_eq!(screen.with_model(&shared, |_, model| model.wire.total.packets), 5);
         press(&mut screen, &shared, ">>");
         assert!((pace.state().0 - 4.0).abs() < 1e-9);
     }

@@ -220,6 +220,68 @@ fn what_cannot_be_drawn_is_refused() {
     run(&mut corelane(["top", "--demo"])).code(2).one_line(&["top needs a terminal"]);
     run(&mut corelane(["top"])).code(2);
     run(&mut corelane(["top", "--speed", "0", "x.pcap"])).code(2);
+    for other in [
+        &["x.pcap"][..],
+        &["--demo"],
+        &["-i", "eth0"],
+        &["--speed", "2"],
+        &["--filter-program", "x"],
+        &["--analyzers", "1"],
+        &["--syn-timeout", "1"],
+        &["--rule", "paper"],
+        &["--tunnels"],
+        &["--ignore-source", "10.0.0.1"],
+        &["--ignore-target", "10.0.0.1"],
+    ] {
+        let refused = run(corelane(["top", "--from", "file:x"]).args(other)).code(2);
+        assert!(refused.stderr.contains("cannot be used with"), "{other:?}: {}", refused.stderr);
+    }
+    run(&mut corelane(["top", "--sensor-timeout", "1s", "x.pcap"])).code(2);
     let help = run(&mut corelane(["top", "--help"])).code(0).silent().stdout;
     assert!(help.contains("corelane top capture.pcap") && help.contains("Keys:"), "{help}");
+}
+
+/// Sensors over a folder, which are told and stay as they are.
+#[test]
+fn many_sensors_are_shown_with_their_scans() {
+    let folder = Folder::new();
+    let capture = folder.path("made.pcap");
+    let planted = ["-n", "20k", "--vertical-scans", "3", "--horizontal-scans", "2", "--quiet"];
+    run(corelane(["gen"]).arg(&capture).args(planted)).code(0);
+    let place = format!("file:{}", folder.path("logs").display());
+    for name in ["north", "south"] {
+        let monitor = ["monitor", "--quiet", "--continuous", "--publish", &place, "--sensor", name];
+        run(corelane(monitor).arg(&capture)).code(0);
+    }
+    let arguments = format!("--sensor-timeout 1s --from {}", quoted(Path::new(&place)));
+    for size in [(80, 24), (140, 40)] {
+        let Some(terminal) = Terminal::top(size, "", &arguments) else { return };
+        let text = terminal.wait_for(&["1 Alerts 5", "2 sensors, ", "2 Sensors 2", "3 Sources", " seen by"]);
+        assert!(text.starts_with("corelane top file:"), "{text}");
+        for name in ["north", "south"] {
+            assert!(text.lines().any(|line| line.starts_with(name) && line.contains(" ended ")), "{text}");
+        }
+        terminal.press(&["3", "Enter"]);
+        terminal.wait_for(&["seen by       north, south"]);
+        terminal.press(&["q"]);
+        terminal.ended(0);
+    }
+}
+
+#[test]
+fn a_place_that_is_not_there_is_refused_and_a_server_is_waited_for() {
+    for (place, why) in [
+        ("file:nothing", "--from file:nothing: there is no such folder"),
+        ("ftp://hub", "--from: it has to begin with file:"),
+        ("nats://me:secret@hub:4222", "--from: a command line is no place for a password"),
+    ] {
+        let Some(terminal) = Terminal::top((100, 24), "", &format!("--from {place}")) else { return };
+        let text = terminal.ended(2);
+        assert!(text.contains(&format!("corelane: {why}")) && !text.contains("secret"), "{text}");
+    }
+    // Nothing listens at the port of the discard service.
+    let terminal = Terminal::top((100, 24), "", "--from nats://127.0.0.1:9").unwrap();
+    terminal.wait_for(&["no sensors yet", "nats://127.0.0.1:9 is not connected: "]);
+    terminal.press(&["q"]);
+    terminal.ended(0);
 }

@@ -6,17 +6,19 @@ use super::super::engine::{
 };
 use super::super::log::is_sensor_name;
 use super::{
-    AFTER, BATCH, BUCKET, Driver, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down, parse_batch_header, up,
+    AFTER, BATCH, BUCKET, Driver, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down, existing,
+    parse_batch_header, up,
 };
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
-use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectMetadata, ObjectStore};
-use async_nats::jetstream::stream::{self, StorageType};
+use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore};
+use async_nats::jetstream::stream::StorageType;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE as URL_SAFE;
 use futures_util::StreamExt;
 use std::collections::HashSet;
 use std::fmt::{self, Debug};
+use std::io;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -104,6 +106,8 @@ struct Progress {
     goal: Option<(u64, Instant)>,
     /// All that was in the stream at that time has been read.
     read_at: Option<Instant>,
+    /// Why the last run ended, if no other has begun.
+    problem: Option<String>,
 }
 
 impl Debug for Nats {
@@ -119,7 +123,20 @@ impl Nats {
     ///
     /// Options or files that cannot be used. A server that cannot be reached is none.
     pub(crate) fn new(url: &str, options: &NatsOptions) -> Result<Self, NatsError> {
-        let server = options.resolve(url)?;
+        Nats::connect(options.resolve(url)?)
+    }
+
+    /// The same for one that only looks: it makes neither stream nor object store, and waits for a stream that is not
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    pub(crate) fn that_looks(url: &str, options: &NatsOptions) -> Result<Self, NatsError> {
+        Nats::connect(Server { is_looked_at: true, ..options.resolve(url)? })
+    }
+
+    fn connect(server: Server) -> Result<Self, NatsError> {
         let driver = Driver::start()?;
         let (link, seen) = watch::channel(Link::Down("not connected yet".into()));
         driver.handle.spawn(server.clone().keep(link));
@@ -216,8 +233,13 @@ impl Nats {
         format!("{}.{}", self.server.options.prefix, shards_name(shards))
     }
 
-    /// Removes the messages that no stored snapshot needs, if those cover all shards.
-    async fn purge(&self, context: &jetstream::Context, snapshots: &ObjectStore) -> Result<(), EngineError> {
+    /// The stored snapshots: their shards and, in their descriptions, their places. Then the names of the parts of all
+    /// that is stored, those of other prefixes among them.
+    async fn list(
+        &self,
+        context: &jetstream::Context,
+        snapshots: &ObjectStore,
+    ) -> Result<(Vec<(RangeInclusive<u8>, ObjectInfo)>, HashSet<String>), EngineError> {
         let failed = |error: String| EngineError::Server("list the snapshots", error);
         // The object store's own listing waits for messages that are counted first, and for ever for one that another
         // aggregator replaces meanwhile.
@@ -233,16 +255,26 @@ impl Nats {
                 Err(error) if error.kind() == InfoErrorKind::NotFound => continue,
                 object => object.map_err(|error| failed(error.to_string()))?,
             };
-            parts.insert(object.nuid);
+            parts.insert(object.nuid.clone());
             let name = name.strip_prefix(&self.server.options.prefix).and_then(|name| name.strip_prefix('.'));
-            let Some(shards) = name.and_then(shards_of) else { continue };
+            stored.extend(name.and_then(shards_of).map(|shards| (shards, object)));
+        }
+        Ok((stored, parts))
+    }
+
+    /// Removes the messages that no stored snapshot needs, if those cover all shards.
+    async fn purge(&self, context: &jetstream::Context, snapshots: &ObjectStore) -> Result<(), EngineError> {
+        let (objects, parts) = self.list(context, snapshots).await?;
+        if let Some(age) = self.sweeps {
+            let swept = sweep(context, &parts, age).await;
+            swept.map_err(|error| EngineError::Server("remove what is left of snapshots", error))?;
+        }
+        let mut stored = Vec::new();
+        for (shards, object) in objects {
             // What one without a place needs is not known.
             let place = object.description.as_deref().and_then(parse_place);
             let place = place.ok_or_else(|| EngineError::Snapshot(format!("{BUCKET}/{}", object.name)))?;
             stored.push((shards, place));
-        }
-        if let Some(age) = self.sweeps {
-            sweep(&stream, &parts, age).await.map_err(failed)?;
         }
         let is_of_this_stream = |place: &Place| place.created == self.place.created;
         if !cover_all(stored.iter().map(|(shards, _)| shards)) || !stored.iter().all(|(_, at)| is_of_this_stream(at)) {
@@ -277,13 +309,43 @@ impl Engine for Nats {
                 return Err(damaged());
             }
             let mut stored = Vec::new();
+            let read = async {
+                // Of one that is replaced meanwhile the rest may never come.
+                while timeout(PATIENCE, object.read_buf(&mut stored)).await?? > 0 {}
+                io::Result::Ok(())
+            };
             let most = SNAPSHOT + Duration::from_secs(size as u64 / SNAPSHOT_RATE);
-            match timeout(most, object.read_to_end(&mut stored)).await {
+            match timeout(most, read).await {
                 Ok(read) => read.map_err(|error| failed(error.to_string()))?,
                 Err(_) => return Err(failed("it did not come in time".into())),
             };
             read_snapshot(stored).map(Some).ok_or_else(damaged)
         })
+    }
+
+    fn stored(&mut self) -> Result<Vec<RangeInclusive<u8>>, EngineError> {
+        self.ask(0, async |context| {
+            let failed = |error: String| EngineError::Server("list the snapshots", error);
+            if existing(&context, &format!("OBJ_{BUCKET}")).await.map_err(failed)?.is_none() {
+                return Ok(Vec::new());
+            }
+            let snapshots = snapshots(&context).await.map_err(failed)?;
+            Ok(self.list(&context, &snapshots).await?.0.into_iter().map(|(shards, _)| shards).collect())
+        })
+    }
+
+    fn least(&self, positions: &[&[u8]]) -> Result<Option<Vec<u8>>, EngineError> {
+        let mut least: Option<(Place, &[u8])> = None;
+        for &position in positions {
+            let (place, _) = decode(position).ok_or(EngineError::Position)?;
+            match least {
+                // Of two streams one is no more. What is known of the other is not worth to be found out.
+                Some((other, _)) if other.created != place.created => return Ok(None),
+                Some((other, _)) if other.sequence <= place.sequence => {}
+                _ => least = Some((place, position)),
+            }
+        }
+        Ok(least.map(|(_, position)| position.to_vec()))
     }
 
     fn begin(&mut self, position: Option<&[u8]>) -> Result<(), EngineError> {
@@ -379,7 +441,10 @@ impl Engine for Nats {
     }
 
     fn problem(&self) -> Option<String> {
-        self.error()
+        match self.error() {
+            Some(why) => Some(format!("{} is not connected: {why}", self.server.url)),
+            None => lock(&self.progress).problem.clone(),
+        }
     }
 }
 
@@ -408,7 +473,8 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
 
 /// Removes the parts of snapshots that were never whole, as of an aggregator that was killed while it stored one.
 /// `parts` names those of whole ones. What another aggregator stores right now is younger than `age`.
-async fn sweep(stream: &stream::Stream, parts: &HashSet<String>, age: Duration) -> Result<(), String> {
+async fn sweep(context: &jetstream::Context, parts: &HashSet<String>, age: Duration) -> Result<(), String> {
+    let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| error.to_string())?;
     let last_ns = async |subject: &str| {
         let last = stream.get_last_raw_message_by_subject(subject).await.map_err(|error| error.to_string())?;
         Ok::<_, String>(last.time.unix_timestamp_nanos())
@@ -463,11 +529,11 @@ impl Pump {
             let Some((number, context)) = up(&mut self.link).await else { return };
             let before = self.place;
             let mut link = self.link.clone();
-            tokio::select! {
-                _ = self.read(&context, run) => {}
-                () = down(&mut link, number) => {}
-            }
-            *lock(&self.progress) = Progress::default();
+            let ended = tokio::select! {
+                ended = self.read(&context, run) => ended,
+                () = down(&mut link, number) => Ok(()),
+            };
+            *lock(&self.progress) = Progress { problem: ended.err(), ..Progress::default() };
             if self.to.is_closed() {
                 return;
             }
@@ -502,7 +568,7 @@ impl Pump {
             .await
             .map_err(|error| error.to_string())?;
         self.to.send(Item::Run(run)).await.map_err(|_| ENDED)?;
-        lock(&self.progress).run = run;
+        *lock(&self.progress) = Progress { run, ..Progress::default() };
         let progress = Arc::clone(&self.progress);
         tokio::select! {
             ended = self.forward(&consumer) => ended,

@@ -4,6 +4,7 @@ use super::super::engine::{Engine, EngineError, Read};
 use super::super::log::segments;
 use super::super::spool::{Full, LEAST_BYTES, Spool, SpoolError};
 use super::*;
+use futures_util::StreamExt;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -606,6 +607,59 @@ fn parts_of_a_snapshot_that_is_not_whole_are_removed_once_they_are_old() {
     assert_eq!((parts(), high.sweeps), (2, None));
     assert_eq!(low.load(0..=127).unwrap().unwrap().bytes, b"low");
     assert_eq!(low.load(128..=255).unwrap().unwrap().bytes, b"higher");
+}
+
+/// It waits for what is missing, and what it reads and loads stays as it was.
+#[test]
+fn a_reader_that_looks_makes_and_removes_nothing() {
+    let Some(server) = TestServer::start(&[]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let client = Client::connect(&server);
+    let streams = || {
+        let names = client.context.stream_names();
+        let mut names: Vec<_> = client.driver.handle.block_on(names.map(Result::unwrap).collect());
+        names.sort_unstable();
+        names
+    };
+    let mut looks = Nats::that_looks(&server.url(), &NatsOptions::default()).unwrap();
+    wait_until("it is connected", || looks.problem().is_none());
+    assert_eq!(looks.stored().unwrap(), []);
+    looks.begin(None).unwrap();
+    wait_until("it says what is missing", || {
+        assert_eq!(looks.next(Duration::from_millis(5)).unwrap(), Read::Nothing);
+        looks.problem().is_some_and(|problem| problem == "there is no stream corelane-batches yet")
+    });
+    assert!(!looks.is_caught_up());
+    assert_eq!(streams(), Vec::<String>::new());
+
+    let mut a = spool(folder.path(), "a");
+    append(&mut a, 0..10);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT));
+    assert_eq!(looks.stored().unwrap(), []);
+    assert_eq!(streams(), ["corelane-batches"]);
+    for number in 0..10_u64 {
+        assert_eq!(next(&mut looks), number.to_le_bytes());
+    }
+    wait_until("it has read all", || looks.is_caught_up());
+    assert_eq!(looks.problem(), None);
+
+    let (mut low, mut high) = (server.reader(), server.reader());
+    for _ in 0..4 {
+        next(&mut low);
+    }
+    next(&mut high);
+    low.store(0..=127, b"low").unwrap();
+    high.store(128..=254, b"high").unwrap();
+    let before = client.state();
+    let stored = looks.stored().unwrap();
+    assert_eq!((stored.len(), stored.contains(&(0..=127)), stored.contains(&(128..=254))), (2, true, true));
+    let snapshots: Vec<_> = stored.into_iter().map(|shards| looks.load(shards).unwrap().unwrap().position).collect();
+    let least = looks.least(&snapshots.iter().map(|position| &position[..]).collect::<Vec<_>>()).unwrap();
+    assert_eq!(least, Some(high.position()));
+    looks.begin(least.as_deref()).unwrap();
+    assert_eq!(read_all(&server, &mut looks), (1..10).collect::<Vec<_>>());
+    let after = client.state();
+    assert_eq!((after.messages, after.first_sequence, streams().len()), (before.messages, before.first_sequence, 2));
 }
 
 #[test]

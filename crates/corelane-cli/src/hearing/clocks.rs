@@ -23,7 +23,7 @@ const MOST_NS: i64 = 600_000_000_000;
 
 /// What is known of the clocks of all sensors.
 #[derive(Debug, Default)]
-pub(super) struct Clocks {
+pub(crate) struct Clocks {
     sensors: BTreeMap<SensorName, Clock>,
 }
 
@@ -39,7 +39,7 @@ struct Clock {
 
 impl Clocks {
     /// A batch has come that tells all before `begun_ns`; `here_ns` is the clock here. Gives out what there is to say.
-    pub(super) fn look(&mut self, sensor: &SensorName, begun_ns: u64, here_ns: u64, now: Instant) -> Option<News> {
+    pub(crate) fn look(&mut self, sensor: &SensorName, begun_ns: u64, here_ns: u64, now: Instant) -> Option<News> {
         let behind_ns = i64::try_from(i128::from(here_ns) - i128::from(begun_ns)).unwrap_or(i64::MAX);
         let first = Clock { since: now, batches: 0, behind_ns: (i64::MAX, i64::MIN), is_told: false };
         if !self.sensors.contains_key(sensor) {

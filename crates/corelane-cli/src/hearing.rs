@@ -1,0 +1,178 @@
+//! What all that hear sensors have in common: an engine, batches that do not count, silence and clocks. `aggregate` and
+//! `top --from` are those.
+
+mod clocks;
+
+pub(crate) use clocks::Clocks;
+
+use crate::args::Connection;
+use crate::exit::complain;
+use crate::sensors::{Engine, Files, Nats, NatsOptions, Place};
+use corelane_monitor::sensors::{BatchError, Refusal, SensorName};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How long the next batch is waited for before other work is looked at.
+pub(crate) const WAIT: Duration = Duration::from_millis(100);
+/// Batches between two looks at the clock, where they come without end.
+pub(crate) const AT_ONCE: usize = 256;
+/// How far the clock of a sensor may be ahead.
+const AHEAD: Duration = Duration::from_secs(600);
+const AHEAD_NS: u64 = AHEAD.as_nanos() as u64;
+
+/// What is done with an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// States are stored there, and what is missing is made.
+    Aggregate,
+    /// Nothing is changed there.
+    Look,
+}
+
+/// The engine of a place, as `--from` names it.
+pub(crate) fn engine(from: &str, connection: &Connection, purpose: Purpose) -> Result<Box<dyn Engine>, String> {
+    let place: Place = from.parse().map_err(|error| format!("--from: {error}"))?;
+    Ok(match &place {
+        Place::Files(folder) if !folder.is_dir() => {
+            return Err(format!("--from {from}: there is no such folder; sensors make it with --publish"));
+        }
+        Place::Files(folder) => Box::new(Files::new(folder)),
+        Place::Nats(url) => {
+            let connect = |options: &NatsOptions| match purpose {
+                Purpose::Aggregate => Nats::new(url, options),
+                Purpose::Look => Nats::that_looks(url, options),
+            };
+            Box::new(connect(&connection.options()).map_err(|error| format!("--from: {error}"))?)
+        }
+    })
+}
+
+/// The clock here, in nanoseconds since the epoch.
+pub(crate) fn here_ns() -> u64 {
+    let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(here.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The latest time that a batch may be of.
+pub(crate) fn latest_ns(here_ns: u64) -> u64 {
+    here_ns.saturating_add(AHEAD_NS)
+}
+
+/// Batches that did not count, by reasons.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(pub(crate) BTreeMap<&'static str, u64>);
+
+impl Refusals {
+    /// Counts one, and says why if it is the first of its kind: a flood of them is said once.
+    pub(crate) fn count(&mut self, refusal: &Refusal) {
+        let reason = reason(refusal);
+        let count = self.0.entry(reason).or_insert(0);
+        *count += 1;
+        if *count == 1 && *refusal != Refusal::Again {
+            complain(format_args!("a batch does not count: {}", why(refusal)));
+        }
+    }
+}
+
+/// The reason why a batch does not count, for numbers.
+fn reason(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Error(BatchError::Version(_)) => "other version",
+        Refusal::Error(_) => "damaged",
+        Refusal::Again => "again",
+        Refusal::OldRun => "old run",
+        Refusal::Stranger(_) => "not expected",
+        Refusal::OtherName(_) => "other name",
+        Refusal::Future(_) => "future",
+    }
+}
+
+/// The same for people.
+fn why(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Error(error) => error.to_string(),
+        Refusal::Again => "it was seen".to_owned(),
+        Refusal::OldRun => "a later run of its sensor has begun; two sensors may have one name".to_owned(),
+        Refusal::Stranger(sensor) => format!("it is of {sensor}, which --expect does not name"),
+        Refusal::OtherName(sensor) => format!("it is of {sensor}, and came as another sensor's"),
+        Refusal::Future(sensor) => {
+            format!("the clock of {sensor} is more than {} s ahead of the one here", AHEAD.as_secs())
+        }
+    }
+}
+
+/// Which sensors are silent. While batches may be there that were not read, silence means nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Silence {
+    /// When a sensor was heard last, or was known to be missing.
+    heard: BTreeMap<SensorName, Instant>,
+    /// Since when all batches are read.
+    caught_up: Option<Instant>,
+}
+
+impl Silence {
+    pub(crate) fn heard(&mut self, sensor: SensorName) {
+        self.heard.insert(sensor, Instant::now());
+    }
+
+    /// Those that are present, and have been silent for so long. Each look counts: it says whether all is read by now.
+    pub(crate) fn look(
+        &mut self,
+        now: Instant,
+        is_caught_up: bool,
+        timeout: Duration,
+        present: impl IntoIterator<Item = SensorName>,
+    ) -> Vec<SensorName> {
+        match is_caught_up {
+            true => drop(self.caught_up.get_or_insert(now)),
+            false => self.caught_up = None,
+        }
+        let mut silent = Vec::new();
+        for sensor in present {
+            let last = self.heard.entry(sensor.clone()).or_insert(now);
+            if !is_caught_up {
+                *last = now;
+            } else if now - *last >= timeout {
+                silent.push(sensor);
+            }
+        }
+        silent
+    }
+
+    /// Whether all batches have been read for so long.
+    pub(crate) fn is_caught_up_for(&self, time: Duration, now: Instant) -> bool {
+        self.caught_up.is_some_and(|since| now - since >= time)
+    }
+
+    /// Whether no sensor was heard for so long.
+    pub(crate) fn is_total(&self, timeout: Duration, now: Instant) -> bool {
+        self.is_caught_up_for(timeout, now) && self.heard.values().all(|&last| now - last >= timeout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_means_nothing_before_all_is_read() {
+        let name = |name: &str| -> SensorName { name.parse().unwrap() };
+        let (timeout, begin) = (Duration::from_secs(30), Instant::now());
+        let mut silence = Silence::default();
+        let look = |silence: &mut Silence, second: u64, is_caught_up: bool| {
+            let now = begin + Duration::from_secs(second);
+            let silent = silence.look(now, is_caught_up, timeout, [name("a"), name("b")]);
+            (silent.len(), silence.is_total(timeout, now))
+        };
+        assert_eq!(look(&mut silence, 0, false), (0, false));
+        assert_eq!(look(&mut silence, 100, false), (0, false), "much is to be read");
+        assert_eq!(look(&mut silence, 110, true), (0, false));
+        assert_eq!(look(&mut silence, 129, true), (0, false));
+        assert_eq!(look(&mut silence, 131, true), (2, false), "silent since 100, all read since 110");
+        silence.heard.insert(name("a"), begin + Duration::from_secs(132));
+        assert_eq!(look(&mut silence, 150, true), (1, false));
+        assert_eq!(look(&mut silence, 151, false), (0, false), "the server is gone for a moment");
+        assert_eq!(look(&mut silence, 180, true), (0, false));
+        assert_eq!(look(&mut silence, 211, true), (2, true));
+    }
+}
