@@ -204,7 +204,7 @@ impl Run {
                 Read::Nothing => break,
             };
             self.is_new = true;
-            let here_ns = hearing::here_ns();
+            let here_ns = hearing::now_ns();
             match aggregator.take(&batch, engine.sensor(), hearing::latest_ns(here_ns), |news| told.tell(&news)) {
                 Ok(Taken { sensor, begun_ns }) => {
                     clocks.look(&sensor, begun_ns, here_ns, Instant::now()).iter().for_each(|news| told.tell(news));

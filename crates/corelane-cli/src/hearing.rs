@@ -48,14 +48,14 @@ pub(crate) fn engine(from: &str, connection: &Connection, purpose: Purpose) -> R
 }
 
 /// The clock here, in nanoseconds since the epoch.
-pub(crate) fn here_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let here = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(here.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The latest time that a batch may be of.
-pub(crate) fn latest_ns(here_ns: u64) -> u64 {
-    here_ns.saturating_add(AHEAD_NS)
+pub(crate) fn latest_ns(now_ns: u64) -> u64 {
+    now_ns.saturating_add(AHEAD_NS)
 }
 
 /// Batches that did not count, by reasons.

@@ -410,7 +410,7 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
     if let Some(waits) = waits {
         say(&waits, PLAIN);
     }
-    if let Some(message) = model.messages.back() {
+    if let Some(message) = model.said() {
         say(message, view.found());
     }
     let keys = if view.host.is_some() {

@@ -23,6 +23,8 @@ const SECONDS: usize = 600;
 /// Alerts and messages that are kept.
 const ALERTS: usize = 1000;
 const MESSAGES: usize = 100;
+/// Seconds for which a message about sensors is shown.
+const NEWS: u64 = 60;
 /// Entries of a table after which the lighter half goes.
 const ENTRIES: usize = 8192;
 /// The most services that a host is known to have reached, and other lists of an entry.
@@ -199,7 +201,14 @@ impl Model {
     pub(super) fn message(&mut self, text: &str) {
         self.messages.push_back(text::clean(text));
         latest(&mut self.messages, MESSAGES);
+        self.site.iter_mut().for_each(|site| site.said = site.now);
         self.version += 1;
+    }
+
+    /// The last message. What became of a sensor is news for a while only.
+    pub(super) fn said(&self) -> Option<&String> {
+        let is_news = self.site.as_ref().is_none_or(|site| site.now - site.said < NEWS);
+        self.messages.back().filter(|_| is_news)
     }
 
     /// Takes news of a scan.

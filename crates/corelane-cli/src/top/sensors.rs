@@ -165,8 +165,8 @@ impl Look {
         Ok(())
     }
 
-    /// The aggregator of a stored state, and its position.
-    fn stored(&mut self, shards: &RangeInclusive<u8>) -> Result<Option<(Aggregator, Vec<u8>)>, EngineError> {
+    /// What is stored of these shards.
+    fn stored(&mut self, shards: &RangeInclusive<u8>) -> Result<Option<Stored>, EngineError> {
         let mut tries = 0..TRIES;
         let snapshot = loop {
             match self.engine.load(shards.clone()) {
@@ -223,7 +223,7 @@ impl Look {
 
     /// Gives a batch to all parts.
     fn hear(&mut self, batch: &[u8]) -> Vec<News> {
-        let here_ns = hearing::here_ns();
+        let here_ns = hearing::now_ns();
         let mut news = Vec::new();
         let (mut is_new, mut refusal) = (false, None);
         for part in &mut self.parts {
@@ -313,12 +313,16 @@ impl Look {
         site.refused = refused + self.engine.damaged();
         site.now = (now - self.begun).as_secs();
         site.come(self.parts.iter().flat_map(Aggregator::sensors));
+        site.clock(hearing::now_ns());
     }
 }
 
+/// The aggregator of a stored state, and its position.
+type Stored = (Aggregator, Vec<u8>);
+
 /// Of stored states that have a shard in common the one that has come furthest: the others are left over from other
 /// shards. And the shards that no state has.
-fn choose(mut stored: Vec<(Aggregator, Vec<u8>)>) -> (Vec<(Aggregator, Vec<u8>)>, Vec<RangeInclusive<u8>>) {
+fn choose(mut stored: Vec<Stored>) -> (Vec<Stored>, Vec<RangeInclusive<u8>>) {
     stored.sort_by_key(|(part, _)| Reverse(part.begun_ns()));
     let mut covered = [false; 256];
     stored.retain(|(part, _)| {

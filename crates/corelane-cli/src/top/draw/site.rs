@@ -5,12 +5,15 @@ use crate::top::filter::Filter;
 use crate::top::model::{Model, Presence, Site, Source};
 use crate::top::text::{clock, moment, short, span};
 use corelane_monitor::sensors::SensorName;
-use corelane_monitor::{STEP_NS, grouped};
+use corelane_monitor::{STEP_NS, Timestamp, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use std::cmp::Reverse;
 use std::net::IpAddr;
+
+/// A sensor that is so far behind has not the time but the date up to which it has come.
+const DAY_NS: u64 = 24 * 3600 * STEP_NS;
 
 /// Keys and words of many sensors, behind those of every screen.
 pub(super) const HELP: [Help; 11] = [
@@ -20,7 +23,7 @@ pub(super) const HELP: [Help; 11] = [
     ("first line", "the time up to which all sensors have told what they saw: alerts are told up to there"),
     ("UTC", "when an alert was found, some failures after its scan began"),
     ("columns", "a second of the sensors' time each, the latest at the right"),
-    ("up to", "how far a sensor has come, by its own clock; lag: behind the one that is furthest"),
+    ("up to", "how far a sensor has come by its own time; lag: behind the clock, or the furthest one"),
     ("told", "failed attempts and probes, and UDP ports that answered"),
     ("late, lost", "of those: came after their time was over; never came"),
     ("failed/s", "the mean of the last four seconds"),
@@ -64,7 +67,7 @@ fn sums(site: &Site) -> String {
         text.push_str(", reading what is there");
     }
     if site.waiting > 0 {
-        text = format!("{text}, {} wait for other sensors", grouped(site.waiting));
+        text = format!("{text}, {} wait until their step is over", grouped(site.waiting));
     }
     if site.refused > 0 {
         text = format!("{text}, {} batches refused", grouped(site.refused));
@@ -114,7 +117,7 @@ pub(super) fn sensor_columns(first: u16) -> Vec<Column> {
     vec![
         ("sensor", first.clamp(10, 24), false),
         ("state", 8, false),
-        ("up to", 8, false),
+        ("up to", 10, false),
         ("lag", 7, true),
         ("failed/s", 8, true),
         ("told", 5, true),
@@ -138,6 +141,15 @@ pub(super) fn sensor_cells(model: &Model, view: &View, name: &SensorName) -> Vec
         Presence::Ended => view.dim(),
     };
     let state = if presence == Presence::Present && lag_ns.is_none() { "awaited" } else { presence.name() };
+    let up_to = match lag_ns {
+        None => "-".to_owned(),
+        Some(DAY_NS..) => Timestamp::of(sensor.counts.begun_ns).date(),
+        Some(_) => clock(sensor.counts.begun_ns),
+    };
+    let lag = match lag_ns {
+        Some(lag_ns) if presence != Presence::Ended => span(lag_ns / STEP_NS),
+        _ => "-".to_owned(),
+    };
     let lost = match sensor.lost {
         (0, false) => "0".to_owned(),
         (0, true) => "some".to_owned(),
@@ -147,13 +159,8 @@ pub(super) fn sensor_cells(model: &Model, view: &View, name: &SensorName) -> Vec
     vec![
         (name.to_string(), style),
         (state.to_owned(), style),
-        (lag_ns.map_or_else(|| "-".to_owned(), |_| clock(sensor.counts.begun_ns)), PLAIN),
-        (
-            lag_ns
-                .filter(|_| presence != Presence::Ended)
-                .map_or_else(|| "-".to_owned(), |lag_ns| span(lag_ns / STEP_NS)),
-            PLAIN,
-        ),
+        (up_to, PLAIN),
+        (lag, PLAIN),
         (short(sensor.rate()), PLAIN),
         (short(sensor.counts.reports), PLAIN),
         (short(sensor.counts.late), PLAIN),
@@ -242,18 +249,18 @@ mod tests {
 corelane top nats://hub:4222      5 sensors, 1 left out, 1970-01-01 01:01:40 UTC
                                                                               █
     18 failed/s                                           █▂                  █▄
-in all 124,719 told, 12 wait for other sensors            columns: the last 22 s
+in all 124,719 told, 12 wait until their step is over     columns: the last 22 s
 1 Alerts 1 by latest ───────────────────────────────────────────────────────────
 01:01:39 10.0.0.9 scans 10.0.0.5: 52+ failed
 
 
 2 Sensors 5 by lag ─────────────────────────────────────────────────────────────
-sensor     state    up to        lag failed/s  told  late  lost
-west       left out 01:00:00   2 min        0  1.2k     7    5+
-east       awaited  -              -        0     0     0     0
-south      present  01:01:41    20 s        6    24     0     0
-north      present  01:02:01     0 s       12  123k     0     0
-lab        ended    00:50:00       -        0     5     0     0
+sensor     state    up to          lag failed/s  told  late  lost
+west       left out 01:00:00     2 min        0  1.2k     7    5+
+east       awaited  -                -        0     0     0     0
+south      present  01:01:41      20 s        6    24     0     0
+north      present  01:02:01       0 s       12  123k     0     0
+lab        ended    00:50:00         -        0     5     0     0
 
 
 
@@ -289,6 +296,17 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let lines = drawn(80, 24, &model, &mut View::of(&model, false));
         assert!(lines[0].ends_with("no sensors yet"), "{lines:#?}");
         assert!(lines.iter().any(|line| line == "nats://hub:4222 is not connected: refused"), "{lines:#?}");
+    }
+
+    #[test]
+    fn what_became_of_a_sensor_is_said_for_a_while() {
+        let mut model = model();
+        model.site.as_mut().unwrap().now = 100;
+        model.message("sensor west: left out, as it is silent");
+        let last = |model: &Model| drawn(80, 24, model, &mut View::of(model, false))[23].clone();
+        assert!(last(&model).starts_with("sensor west: left out"), "{}", last(&model));
+        model.site.as_mut().unwrap().now = 160;
+        assert!(last(&model).starts_with("Tab panel"), "{}", last(&model));
     }
 
     #[test]

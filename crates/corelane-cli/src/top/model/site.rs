@@ -7,6 +7,9 @@ use corelane_monitor::{STEP_NS, StateReport, Told};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 
+/// A sensor that is so close to the clock here goes by it.
+const CLOSE_NS: u64 = 600 * STEP_NS;
+
 /// The sensors of a place.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Site {
@@ -20,8 +23,11 @@ pub(crate) struct Site {
     pub(crate) waiting: u64,
     /// Batches and records that do not count.
     pub(crate) refused: u64,
-    /// The second by the clock here, from any moment on.
+    /// The second by the clock here, from any moment on, and that of the last message.
     pub(crate) now: u64,
+    pub(crate) said: u64,
+    /// The time by the clock here, in nanoseconds since the epoch, if the sensors go by the same; else 0.
+    clock_ns: u64,
     pub(crate) sensors: BTreeMap<SensorName, Sensor>,
     pub(crate) sources: HashMap<IpAddr, Source>,
     /// Whether sources were given up.
@@ -152,10 +158,20 @@ impl Site {
         self.sensors.values().map(Sensor::rate).sum()
     }
 
-    /// How far a sensor is behind the one that has come furthest, in nanoseconds, if it was heard.
+    /// Takes the time by the clock here. It says something of sensors once one of them has come close to it: those of
+    /// captures do not.
+    pub(crate) fn clock(&mut self, now_ns: u64) {
+        let is_close = self.furthest_ns().is_some_and(|furthest| furthest.saturating_add(CLOSE_NS) >= now_ns);
+        if is_close || self.clock_ns > 0 {
+            self.clock_ns = now_ns;
+        }
+    }
+
+    /// How far a sensor is behind the clock, or behind the one that has come furthest, in nanoseconds, if it was heard.
     pub(crate) fn lag_ns(&self, sensor: &Sensor) -> Option<u64> {
         let heard = sensor.counts.batches > 0;
-        self.furthest_ns().filter(|_| heard).map(|furthest| furthest.saturating_sub(sensor.counts.begun_ns))
+        let furthest = self.furthest_ns().filter(|_| heard)?.max(self.clock_ns);
+        Some(furthest.saturating_sub(sensor.counts.begun_ns))
     }
 
     fn furthest_ns(&self) -> Option<u64> {
@@ -329,6 +345,13 @@ mod tests {
         let [a, b] = ["a", "b"].map(|name| site.sensors[&name.parse::<SensorName>().unwrap()].clone());
         assert_eq!((a.counts.reports, a.counts.late, a.counts.begun_ns), (7, 2, 8 * STEP_NS));
         assert_eq!((a.presence(), b.presence()), (Presence::Present, Presence::LeftOut));
-        assert_eq!([site.lag_ns(&a), site.lag_ns(&b)], [Some(0), Some(STEP_NS)]);
+        let lags = |site: &Site| [site.lag_ns(&a), site.lag_ns(&b)].map(|lag| lag.map(|lag_ns| lag_ns / STEP_NS));
+        assert_eq!(lags(&site), [Some(0), Some(1)]);
+        site.clock(1000 * STEP_NS);
+        assert_eq!(lags(&site), [Some(0), Some(1)], "they are of another time");
+        site.clock(20 * STEP_NS);
+        assert_eq!(lags(&site), [Some(12), Some(13)]);
+        site.clock(5000 * STEP_NS);
+        assert_eq!(lags(&site), [Some(4992), Some(4993)], "it is theirs, and all are silent");
     }
 }
