@@ -281,7 +281,7 @@ fn a_place_that_is_not_there_is_refused_and_a_server_is_waited_for() {
     }
     // Nothing listens at the port of the discard service.
     let terminal = Terminal::top((100, 24), "", "--from nats://127.0.0.1:9").unwrap();
-    terminal.wait_for(&["no sensors yet", "nats://127.0.0.1:9 is not connected: "]);
+    terminal.wait_for(&["opening", "nats://127.0.0.1:9 is not connected: "]);
     terminal.press(&["q"]);
     terminal.ended(0);
 }

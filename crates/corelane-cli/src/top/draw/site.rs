@@ -2,7 +2,7 @@
 
 use super::{BOLD, Column, Help, PLAIN, Subject, View, line, list, spark, totals};
 use crate::top::filter::Filter;
-use crate::top::model::{Model, Presence, Site, Source};
+use crate::top::model::{Model, Presence, Site, Source, State};
 use crate::top::text::{clock, moment, short, span};
 use corelane_monitor::sensors::SensorName;
 use corelane_monitor::{STEP_NS, Timestamp, grouped};
@@ -17,13 +17,13 @@ const DAY_NS: u64 = 24 * 3600 * STEP_NS;
 
 /// Keys and words of many sensors, behind those of every screen.
 pub(super) const HELP: [Help; 11] = [
-    ("", "any other word looks at all of a row; of a source, at its sensors too"),
+    ("", "any other word looks at all of a row, and at a source's sensors"),
     ("Space", "stops the screen; the sensors are heard all the same"),
     ("", ""),
-    ("first line", "the time up to which all sensors have told what they saw: alerts are told up to there"),
+    ("first line", "up to when all sensors have told: alerts are known up to there"),
     ("UTC", "when an alert was found, some failures after its scan began"),
     ("columns", "a second of the sensors' time each, the latest at the right"),
-    ("up to", "how far a sensor has come by its own time; lag: behind the clock, or the furthest one"),
+    ("up to", "how far a sensor is by its own time; lag: behind the clock"),
     ("told", "failed attempts and probes, and UDP ports that answered"),
     ("late, lost", "of those: came after their time was over; never came"),
     ("failed/s", "the mean of the last four seconds"),
@@ -34,6 +34,7 @@ pub(super) const HELP: [Help; 11] = [
 pub(super) fn header(model: &Model) -> String {
     let Some(site) = &model.site else { return String::new() };
     let mut said = match site.sensors.len() {
+        0 if model.state == State::Opening => "opening".to_owned(),
         0 => "no sensors yet".to_owned(),
         1 => "1 sensor".to_owned(),
         many => format!("{} sensors", grouped(many as u64)),
@@ -200,7 +201,6 @@ mod tests {
     use super::super::tests::drawn;
     use super::super::{Panel, View};
     use super::*;
-    use crate::top::model::State;
     use crate::top::model::batches::made;
     use corelane_monitor::sensors::{Batch, SensorCounts};
     use corelane_monitor::{Alert, ScanEvent, ScanState};
@@ -294,7 +294,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let mut model = Model::of_sensors("nats://hub:4222".to_owned());
         model.site.as_mut().unwrap().problem = Some("nats://hub:4222 is not connected: refused".to_owned());
         let lines = drawn(80, 24, &model, &mut View::of(&model, false));
-        assert!(lines[0].ends_with("no sensors yet"), "{lines:#?}");
+        assert!(lines[0].ends_with("opening"), "{lines:#?}");
         assert!(lines.iter().any(|line| line == "nats://hub:4222 is not connected: refused"), "{lines:#?}");
     }
 
