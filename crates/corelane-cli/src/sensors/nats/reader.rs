@@ -138,7 +138,7 @@ impl Nats {
 
     fn connect(server: Server) -> Result<Self, NatsError> {
         let driver = Driver::start()?;
-        let (link, seen) = watch::channel(Link::Down("not connected yet".into()));
+        let (link, seen) = watch::channel(Link::Down("no answer yet".into()));
         driver.handle.spawn(server.clone().keep(link));
         Ok(Nats {
             server,
