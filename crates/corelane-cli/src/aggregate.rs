@@ -157,13 +157,14 @@ impl Run {
         let mut numbered = Instant::now();
         while !interrupt.is_set() && !self.told.is_gone {
             self.take(arguments)?;
-            let now = Instant::now();
-            self.look_at_clock(now, arguments);
+            // Before lines are forgotten that this tells again.
             if self.aggregator().have_all_ended() && arguments.until_ended {
                 let Some(aggregator) = self.aggregator.take() else { break };
                 aggregator.finish(|news| self.told.tell(&news));
                 return self.told.finish();
             }
+            let now = Instant::now();
+            self.look_at_clock(now, arguments);
             if now - numbered >= NUMBERS {
                 numbered = now;
                 self.tell_numbers();
@@ -219,8 +220,8 @@ impl Run {
         }
         told.flush();
         if left_out {
-            // Where the others have come by then is not the same after a restart.
             self.store(arguments);
+            self.end_steps(arguments);
         }
         Ok(())
     }
@@ -231,25 +232,32 @@ impl Run {
         let Run { engine, aggregator: Some(aggregator), told, silence, .. } = self else { return };
         let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
         let silent = silence.look(now, engine.is_caught_up(), timeout, present);
-        if silence.is_caught_up_for(Duration::ZERO, now) {
-            // All is told again that was told behind the last snapshot.
-            told.forget_known(silence.is_caught_up_for(2 * timeout, now));
-        }
         for sensor in &silent {
             aggregator.leave_out(sensor, |news| told.tell(&news));
         }
-        let (left_out, is_silent) = (!silent.is_empty(), silence.is_total(timeout, now));
-        if left_out {
+        // What those that were left out have held back is told, though there are no others.
+        let goes_on = silence.is_total(timeout, now) && aggregator.go_on_alone();
+        if !silent.is_empty() || goes_on {
             // What the clock has decided is not decided again after a restart.
             self.store(arguments);
             self.is_new = true;
         }
-        if let Some(aggregator) = self.aggregator.as_mut().filter(|_| left_out || is_silent) {
-            aggregator.advance(|news| self.told.tell(&news));
-            // What those that were left out have held back is told, though there are no others.
-            self.is_new |= is_silent && aggregator.advance_alone(|news| self.told.tell(&news));
+        self.end_steps(arguments);
+        if self.silence.is_caught_up_for(Duration::ZERO, now) {
+            // All is told again that was told behind the last snapshot.
+            self.told.forget_known(self.silence.is_caught_up_for(2 * timeout, now));
         }
         self.told.flush();
+    }
+
+    /// Lets steps end.
+    fn end_steps(&mut self, arguments: &AggregateArguments) {
+        while let Run { aggregator: Some(aggregator), told, .. } = self
+            && aggregator.advance(|news| told.tell(&news))
+        {
+            // Which sensors are left out for want of room is not decided again after a restart.
+            self.store(arguments);
+        }
     }
 
     /// Stores the state, if that is possible.

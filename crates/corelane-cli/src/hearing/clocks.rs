@@ -1,8 +1,8 @@
 //! Whether the clocks of sensors go with the one here.
 //!
-//! A sensor on an interface sends a batch each second, when that second is over by its own clock. So its batches come
-//! always as late, by little, if both clocks are right. If it is always much, its clock is wrong, or its batches take so
-//! long. Of batches that come at other paces, as those of captures and those that were held up do, nothing can be said.
+//! A sensor on an interface sends a batch each second, when that second is over by its own clock. If both clocks are
+//! right, its batches are always a little late. If they are always very late, its clock is behind, or the way takes so
+//! long. Of batches that come at another pace, as of captures, or after a server was away, nothing can be said.
 
 use corelane_monitor::sensors::{News, SensorEvent, SensorName, SensorNews};
 use std::collections::BTreeMap;

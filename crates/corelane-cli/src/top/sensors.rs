@@ -210,7 +210,7 @@ impl Look {
         if self.has_caught_up || self.waiting() >= MOST_WAITING {
             let mut news = Vec::new();
             for part in &mut self.parts {
-                part.advance(|it| news.push(it));
+                while part.advance(|it| news.push(it)) {}
             }
             self.show(&news);
         }
@@ -265,12 +265,8 @@ impl Look {
             for sensor in &silent {
                 part.leave_out(sensor, |it| news.extend((number == 0).then_some(it)));
             }
-            if !silent.is_empty() || is_silent {
-                part.advance(|it| news.push(it));
-            }
-            if is_silent {
-                part.advance_alone(|it| news.push(it));
-            }
+            let goes_on = is_silent && part.go_on_alone();
+            while (goes_on || !silent.is_empty()) && part.advance(|it| news.push(it)) {}
         }
         self.show(&news);
     }

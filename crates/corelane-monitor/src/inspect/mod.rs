@@ -67,7 +67,7 @@
 //! | `records.rs`, `talk.rs` | events and numbers of conversations; the state of one |
 //! | `lines.rs`, `merge.rs` | events and their order |
 //! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
-//! | `pipeline.rs`, `queues.rs`, `ends.rs` | stages as threads, or in one thread; their queues; the traits of the ends |
+//! | `pipeline.rs`, `queues.rs`, `ends.rs` | stages as threads or in one thread; queues; their ends' traits |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod collect;

@@ -186,6 +186,8 @@ pub struct Aggregator {
     is_closed: bool,
     /// All steps before this time are over.
     begun_ns: u64,
+    /// Those before this time may end though no sensor is waited for.
+    alone_ns: u64,
     /// So many reports may wait.
     most_waiting: u64,
 }
@@ -205,6 +207,7 @@ struct Fixed {
 struct Saved<'a> {
     settings: Fixed,
     begun_ns: u64,
+    alone_ns: u64,
     sensors: BTreeMap<String, Sensor>,
     scans: ScansState<'a>,
 }
@@ -216,8 +219,8 @@ impl Saved<'_> {
     }
 }
 
-/// A sensor that was silent is waited for again when it is so close to the time up to which all is over. One whose clock
-/// is a little behind would not come back otherwise.
+/// A sensor that was silent is waited for again when it is so close to the time up to which all is over. One whose
+/// clock is a little behind would not come back otherwise.
 const LET_IN_NS: u64 = 60 * STEP_NS;
 /// One for which there was no room to wait would be left out again, unless it has come up to the others.
 const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
@@ -278,6 +281,7 @@ impl Aggregator {
             is_closed: !sensors.is_empty(),
             sensors,
             begun_ns: 0,
+            alone_ns: 0,
             most_waiting: room::waiting(settings),
         }
     }
@@ -320,7 +324,7 @@ impl Aggregator {
                 self.sensors.entry(name).or_insert(sensor);
             });
         }
-        self.begun_ns = saved.begun_ns;
+        (self.begun_ns, self.alone_ns) = (saved.begun_ns, saved.alone_ns);
         self.scans.restore(saved.scans);
     }
 
@@ -329,6 +333,7 @@ impl Aggregator {
         let saved = Saved {
             settings: self.settings.clone(),
             begun_ns: self.begun_ns,
+            alone_ns: self.alone_ns,
             sensors: self.sensors.clone(),
             scans: self.scans.state(),
         };
@@ -419,27 +424,29 @@ impl Aggregator {
     }
 
     /// Lets those steps end that all sensors have passed. Sensors that are expected hold steps back before they were
-    /// heard too. If more reports wait than there is room for, the sensors that hold them back are left out; says
-    /// whether any was.
+    /// heard too.
+    ///
+    /// If more reports wait then than there is room for, the sensors that hold them back are left out. That is all that
+    /// is done then, and `true` comes back: one who would decide the same after a restart takes a
+    /// [snapshot](Self::snapshot) before the next call, which lets the steps end that waited for them.
     pub fn advance(&mut self, mut news: impl FnMut(News)) -> bool {
-        let mut left_out = false;
-        while let Some(begun_ns) = self.present().map(|(_, sensor)| sensor.begun_ns).min() {
-            self.pass(begun_ns, &mut news);
-            let waiting = self.waiting();
-            if waiting <= self.most_waiting {
-                break;
-            }
-            let (behind, others): (Vec<_>, Vec<_>) =
-                self.present().partition(|(_, sensor)| sensor.begun_ns == begun_ns);
-            // Where all have come as far, what waits is of a step that is not over.
-            if others.is_empty() {
-                break;
-            }
-            let behind: Vec<_> = behind.into_iter().map(|(name, _)| name.clone()).collect();
-            behind.iter().for_each(|name| self.leave(name, waiting, LET_IN_CLOSE_NS, &mut news));
-            left_out = true;
+        let Some(begun_ns) = self.present().map(|(_, sensor)| sensor.begun_ns).min() else {
+            self.pass(self.alone_ns, &mut news);
+            return false;
+        };
+        self.pass(begun_ns, &mut news);
+        let waiting = self.waiting();
+        if waiting <= self.most_waiting {
+            return false;
         }
-        left_out
+        let (behind, others): (Vec<_>, Vec<_>) = self.present().partition(|(_, sensor)| sensor.begun_ns == begun_ns);
+        // Where all have come as far, what waits is of a step that is not over.
+        if others.is_empty() {
+            return false;
+        }
+        let behind: Vec<_> = behind.into_iter().map(|(name, _)| name.clone()).collect();
+        behind.iter().for_each(|name| self.leave(name, waiting, LET_IN_CLOSE_NS, &mut news));
+        true
     }
 
     /// Sensors that steps wait for.
@@ -447,13 +454,13 @@ impl Aggregator {
         self.sensors.iter().filter(|(_, sensor)| sensor.is_present())
     }
 
-    /// Lets those steps end that any sensor has passed, if none is waited for: all have ended or are left out. Says
-    /// whether time has passed. A run that begins later may be late then.
-    pub fn advance_alone(&mut self, mut news: impl FnMut(News)) -> bool {
+    /// If no sensor is waited for, as all have ended or are left out, [`advance`](Self::advance) lets those steps end
+    /// from now on that any of them has passed. Says whether there are such. A run that begins later may be late then.
+    pub fn go_on_alone(&mut self) -> bool {
         let begun_ns = self.sensors.values().map(|sensor| sensor.begun_ns).max().unwrap_or(0);
-        let is_due = begun_ns > self.begun_ns && !self.sensors.values().any(Sensor::is_present);
+        let is_due = begun_ns > self.begun_ns.max(self.alone_ns) && self.present().next().is_none();
         if is_due {
-            self.pass(begun_ns, &mut news);
+            self.alone_ns = begun_ns;
         }
         is_due
     }
@@ -608,7 +615,7 @@ mod tests {
         if let Err(refusal) = aggregator.take(batch, &sensor, 1000 * STEP_NS, &mut hear) {
             return vec![format!("{refusal:?}")];
         }
-        aggregator.advance(&mut hear);
+        while aggregator.advance(&mut hear) {}
         said
     }
 
@@ -623,13 +630,21 @@ mod tests {
         seconds(&mut aggregator, &mut a, 4);
         a.header.is_last = true;
         assert_eq!(said(&mut aggregator, &a.second()), ["a at 105: Ended"]);
-        assert!(!aggregator.advance_alone(|news| panic!("the other is waited for: {news:?}")));
+        assert!(!aggregator.go_on_alone(), "the other is waited for");
         aggregator.leave_out(&name("bb"), drop);
         let mut scans = 0;
         let mut count = |news| scans += usize::from(matches!(news, News::Scan(_)));
         aggregator.advance(&mut count);
-        assert!(aggregator.advance_alone(&mut count));
-        assert!(!aggregator.advance_alone(|news| panic!("nothing is left: {news:?}")));
+        assert!(aggregator.go_on_alone());
+        assert!(!aggregator.go_on_alone(), "it is decided");
+        // Another that goes on from here does not have to decide it.
+        let snapshot = aggregator.snapshot();
+        let mut again = super::tests::aggregator(&["a", "bb"]);
+        again.restore(&snapshot).unwrap();
+        again.advance(drop);
+        assert_eq!(again.begun_ns(), 105 * STEP_NS);
+        aggregator.advance(&mut count);
+        assert!(!aggregator.go_on_alone(), "nothing is left");
         assert_eq!((scans, aggregator.begun_ns(), aggregator.waiting()), (1, 105 * STEP_NS, 0));
     }
 
