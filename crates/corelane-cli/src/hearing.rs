@@ -17,7 +17,7 @@ pub(crate) const WAIT: Duration = Duration::from_millis(100);
 /// Batches between two looks at the clock, where they come without end.
 pub(crate) const AT_ONCE: usize = 256;
 /// How far the clock of a sensor may be ahead.
-const AHEAD: Duration = Duration::from_secs(600);
+const AHEAD: Duration = Duration::from_secs(60);
 const AHEAD_NS: u64 = AHEAD.as_nanos() as u64;
 
 /// What is done with an engine.
