@@ -41,6 +41,8 @@ struct Run {
     requests: Requests,
     reopens: usize,
     silence: Silence,
+    /// When all batches were read for the first time.
+    caught_up: Option<Instant>,
     clocks: Clocks,
     refusals: Refusals,
     /// Whether there is something that the last snapshot does not have.
@@ -139,6 +141,7 @@ impl Run {
             requests,
             reopens: 0,
             silence: Silence::default(),
+            caught_up: None,
             clocks: Clocks::default(),
             refusals: Refusals::default(),
             is_new: false,
@@ -244,8 +247,8 @@ impl Run {
         }
         self.end_steps(arguments);
         if self.silence.is_caught_up_for(Duration::ZERO, now) {
-            // All is told again that was told behind the last snapshot.
-            self.told.forget_known(self.silence.is_caught_up_for(2 * timeout, now));
+            let since = *self.caught_up.get_or_insert(now);
+            self.told.forget_known(now - since >= 2 * timeout);
         }
         self.told.flush();
     }

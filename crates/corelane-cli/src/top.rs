@@ -37,7 +37,10 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// How long the analysis may take to end once the screen is closed.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The model of a screen, for the run that fills it.
 #[derive(Clone, Debug)]
@@ -161,6 +164,14 @@ fn on_screen(
             false => Ok(()),
         };
         interrupt.end();
+        let end = Instant::now() + GRACE;
+        while !analysis.is_finished() {
+            if Instant::now() > end {
+                // It waits for a server, and there is nothing that it has to write.
+                std::process::exit(0);
+            }
+            thread::sleep(GRACE / 200);
+        }
         let exit = match analysis.join() {
             Ok(exit) => exit,
             Err(panic) => std::panic::resume_unwind(panic),

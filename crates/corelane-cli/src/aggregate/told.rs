@@ -88,12 +88,14 @@ impl Told {
         self.eve.as_ref().map(|eve| ("events", eve.stream.condition()))
     }
 
-    /// What has not been told again by now will not be, but for sensors that are left out, which the clock decides: not
-    /// before it has had the time to.
+    /// All batches are read: what has not been told again by now will not be. But if a sensor is among it that was left
+    /// out, the state was not stored after that, and the clock will decide it again, and all that comes of it.
     pub(super) fn forget_known(&mut self, clock_is_over: bool) {
         if let Some(eve) = &mut self.eve {
-            let may_come = |line: &[u8]| line.windows(LEFT_OUT.len()).any(|part| part == LEFT_OUT);
-            eve.known.retain(|line, _| !clock_is_over && may_come(line));
+            let is_left_out = |line: &[u8]| line.windows(LEFT_OUT.len()).any(|part| part == LEFT_OUT);
+            if clock_is_over || !eve.known.keys().any(|line| is_left_out(line)) {
+                eve.known = HashMap::new();
+            }
         }
     }
 
@@ -123,11 +125,14 @@ impl Told {
 const LEFT_OUT: &[u8] = br#""state":"left_out""#;
 
 /// What a line has in common with the same one that is told again. Scans are told to the byte. What becomes of a sensor
-/// is told at the time that the others have reached by then, and that is another one each time.
+/// is told at the time that the others have reached by then, and that is another one each time; and so is how much
+/// waited for one that is left out.
 fn key(line: &[u8]) -> &[u8] {
     const SENSOR: &[u8] = br#""event_type":"sensor""#;
     let timestamp = line.iter().position(|&byte| byte == b',').map_or(0, |comma| comma + 1);
-    if line[timestamp..].starts_with(SENSOR) { &line[timestamp..] } else { line }
+    let Some(sensor) = line[timestamp..].starts_with(SENSOR).then_some(&line[timestamp..]) else { return line };
+    let left_out = sensor.windows(LEFT_OUT.len()).position(|part| part == LEFT_OUT);
+    left_out.map_or(sensor, |at| &sensor[..at + LEFT_OUT.len()])
 }
 
 /// The whole lines of a file behind this length, by their keys, with how often each is there. What is torn at its end
@@ -197,7 +202,9 @@ mod tests {
         assert_eq!(told.written(), Some(before));
         told.forget_known(false);
         assert_eq!(told.written(), Some(before), "it may be left out again");
-        told.tell(&news(SensorNews::LeftOut { waiting: 0 }));
+        told.tell(&news(SensorNews::LeftOut { waiting: 5 }));
+        assert_eq!(told.written(), Some(before), "another line may come of it");
+        told.forget_known(false);
         assert_eq!(told.written(), Some(length), "nothing is in it twice");
         let mut told = Told::open(Some(&path), Some(before)).unwrap();
         told.forget_known(true);

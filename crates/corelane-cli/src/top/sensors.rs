@@ -177,7 +177,8 @@ impl Look {
         };
         let Some(snapshot) = snapshot else { return Ok(None) };
         let part = Aggregator::of_snapshot(state_of(&snapshot.bytes), &self.options.settings(shards));
-        let part = part.map_err(|_| EngineError::Snapshot(shards_name(shards)))?;
+        let part = part.ok().filter(|part| part.shards() == *shards);
+        let part = part.ok_or_else(|| EngineError::Snapshot(shards_name(shards)))?;
         Ok(Some((part, snapshot.position)))
     }
 

@@ -2,7 +2,7 @@
 
 use crate::kills::{Material, OPTIONS};
 use crate::program::Folder;
-use crate::site::{Process, Server, Site, assert_same, events, names, start, wait_for};
+use crate::site::{Process, Server, Site, assert_same, events, free_port, names, scrape, start, value, wait_for};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -61,9 +61,11 @@ fn a_server_whose_disk_is_full_gets_the_rest_when_it_is_started_with_room() {
     let material = Material::new("100k", 2);
     let names = names(2);
     let mut aggregator = site.aggregator(&(0..=255), &names);
-    aggregator.add(OPTIONS).add(["--until-ended", "--snapshot-interval", "1s", "--sensor-timeout", "60s"]).start();
+    let port = free_port();
+    aggregator.add(OPTIONS).add(["--until-ended", "--snapshot-interval", "1s", "--sensor-timeout", "60s"]);
+    aggregator.add(["--metrics", &port.to_string()]).start();
     // The stream and its first state are there.
-    wait_for("a state", || disk.store().join("jetstream/$G/streams/OBJ_corelane-snapshots").exists().then_some(()));
+    wait_for("its numbers", || (value(&scrape(port), "sensor_present", "sensor-0") == 1).then_some(()));
     disk.fill();
     let mut sensors: Vec<_> = names.iter().zip(&material.parts).map(|(name, part)| site.sensor(name, part)).collect();
     start(&mut sensors);

@@ -1,6 +1,7 @@
 //! Ends and restarts that are looked at one by one.
 
-use crate::kills::{Material, OPTIONS};
+use crate::choices::Choices;
+use crate::kills::{Material, OPTIONS, number};
 use crate::packets::{RST, SECOND, START, SYN, tcp};
 use crate::site::{
     Carrier, Process, Site, alerts_so_far, assert_same, events, free_port, names, scrape, start, value, wait_for, whole,
@@ -12,7 +13,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn sensors(site: &Site, material: &Material) -> (Vec<String>, Vec<Process>) {
     let names = names(material.parts.len());
@@ -141,6 +142,44 @@ fn a_sensor_that_never_comes_is_left_out() {
     aggregator.finish();
     let alerts = events(&eve, "alert");
     assert_same(&alerts, &material.alerts[..alerts.len()], "before the end");
+    let news = events(&eve, "sensor");
+    assert_eq!(news.iter().filter(|event| event.contains("left_out")).count(), 1, "{news:?}");
+}
+
+/// One that is expected never comes, and the aggregator is killed around the time at which the clock leaves it out.
+#[test]
+fn what_the_clock_has_decided_is_told_once_though_the_aggregator_is_killed() {
+    let material = Material::new("100k", 1);
+    let site = Site::new(Carrier::Files).expect("it needs no server");
+    let (mut names, mut sensors) = sensors(&site, &material);
+    names.push("ghost".to_owned());
+    sensors[0].start().finish();
+    let mut aggregator = site.aggregator(&(0..=255), &names);
+    aggregator.add(OPTIONS).add(["--sensor-timeout", "1s", "--snapshot-interval", "1h"]);
+    let eve = site.events("0-255");
+    let mut choices = Choices(number("CORELANE_SENSOR_SEED", 1));
+    for _ in 0..8 {
+        aggregator.start();
+        // Some before, some after, and some as soon as a scan is told.
+        if choices.below(3) == 0 {
+            let before = alerts_so_far(&eve);
+            let end = Instant::now() + Duration::from_secs(3);
+            while alerts_so_far(&eve) == before && Instant::now() < end {
+                sleep(Duration::from_millis(1));
+            }
+        } else {
+            sleep(Duration::from_millis(900 + choices.below(1500)));
+        }
+        aggregator.kill();
+    }
+    aggregator.start();
+    let least = material.alerts.len() / 4;
+    wait_for("alerts", || (alerts_so_far(&eve) >= least).then_some(()));
+    sleep(Duration::from_secs(3));
+    aggregator.signal(Signal::TERM);
+    aggregator.finish();
+    let alerts = events(&eve, "alert");
+    assert_same(&alerts, &material.alerts[..alerts.len().min(material.alerts.len())], "before the end");
     let news = events(&eve, "sensor");
     assert_eq!(news.iter().filter(|event| event.contains("left_out")).count(), 1, "{news:?}");
 }

@@ -56,7 +56,8 @@ impl fmt::Display for SensorEvent {
             SensorNews::Clock { behind_ns } => {
                 let seconds = behind_ns.unsigned_abs() as f64 / 1e9;
                 match behind_ns {
-                    0.. => write!(f, "its clock is {seconds:.0} s behind the one here, or its batches take so long"),
+                    0 => f.write_str("its clock is right again"),
+                    1.. => write!(f, "its clock is {seconds:.0} s behind the one here, or its batches take so long"),
                     _ => write!(f, "its clock is {seconds:.0} s ahead of the one here"),
                 }
             }
@@ -440,8 +441,9 @@ impl Aggregator {
             return false;
         }
         let (behind, others): (Vec<_>, Vec<_>) = self.present().partition(|(_, sensor)| sensor.begun_ns == begun_ns);
-        // Where all have come as far, what waits is of a step that is not over.
-        if others.is_empty() {
+        // One that is so close would be back at once.
+        let is_close = |sensor: &Sensor| sensor.begun_ns <= begun_ns.saturating_add(LET_IN_CLOSE_NS);
+        if others.iter().all(|(_, sensor)| is_close(sensor)) {
             return false;
         }
         let behind: Vec<_> = behind.into_iter().map(|(name, _)| name.clone()).collect();

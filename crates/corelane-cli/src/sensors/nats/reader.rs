@@ -264,10 +264,15 @@ impl Nats {
 
     /// Removes the messages that no stored snapshot needs, if those cover all shards.
     async fn purge(&self, context: &jetstream::Context, snapshots: &ObjectStore) -> Result<(), EngineError> {
-        let (objects, parts) = self.list(context, snapshots).await?;
+        let failed = |error| EngineError::Server("remove what is left of snapshots", error);
+        // First: what is whole by the time of the list is in it.
+        let parts = match self.sweeps {
+            Some(_) => parts(context).await.map_err(failed)?,
+            None => Vec::new(),
+        };
+        let (objects, whole) = self.list(context, snapshots).await?;
         if let Some(age) = self.sweeps {
-            let swept = sweep(context, &parts, age).await;
-            swept.map_err(|error| EngineError::Server("remove what is left of snapshots", error))?;
+            sweep(context, &parts, &whole, age).await.map_err(failed)?;
         }
         let mut stored = Vec::new();
         for (shards, object) in objects {
@@ -311,7 +316,8 @@ impl Engine for Nats {
             let mut stored = Vec::new();
             let read = async {
                 // Of one that is replaced meanwhile the rest may never come.
-                while timeout(PATIENCE, object.read_buf(&mut stored)).await?? > 0 {}
+                let patience = if self.server.is_looked_at { PATIENCE } else { SNAPSHOT };
+                while timeout(patience, object.read_buf(&mut stored)).await?? > 0 {}
                 io::Result::Ok(())
             };
             let most = SNAPSHOT + Duration::from_secs(size as u64 / SNAPSHOT_RATE);
@@ -426,14 +432,15 @@ impl Engine for Nats {
             description: Some(format!("{} {}", self.place.created, self.place.sequence)),
             ..ObjectMetadata::default()
         };
-        self.ask(snapshot.len(), async |context| {
+        let stored = self.ask(snapshot.len(), async |context| {
             let failed = |error: String| EngineError::Server("store the snapshot", error);
             let snapshots = snapshots(&context).await.map_err(failed)?;
             snapshots.put(object, &mut (&head[..]).chain(snapshot)).await.map_err(|error| failed(error.to_string()))?;
             self.purge(&context, &snapshots).await
-        })?;
-        self.sweeps = None;
-        Ok(())
+        });
+        // One that failed may have left parts as well.
+        self.sweeps = stored.is_err().then(|| self.sweeps.unwrap_or(SWEEP));
+        stored
     }
 
     fn damaged(&self) -> u64 {
@@ -471,9 +478,26 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
     context.create_object_store(config).await.map_err(|error| error.to_string())
 }
 
-/// Removes the parts of snapshots that were never whole, as of an aggregator that was killed while it stored one.
-/// `parts` names those of whole ones. What another aggregator stores right now is younger than `age`.
-async fn sweep(context: &jetstream::Context, parts: &HashSet<String>, age: Duration) -> Result<(), String> {
+/// The subjects of all parts of snapshots that are stored.
+async fn parts(context: &jetstream::Context) -> Result<Vec<String>, String> {
+    let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| error.to_string())?;
+    let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.C.>")).await;
+    let mut subjects = subjects.map_err(|error| error.to_string())?;
+    let mut parts = Vec::new();
+    while let Some(subject) = subjects.next().await {
+        parts.push(subject.map_err(|error| error.to_string())?.0);
+    }
+    Ok(parts)
+}
+
+/// Removes those of these parts of snapshots that were never whole, as of an aggregator that was killed while it stored
+/// one. `whole` names the others. What another aggregator stores right now is younger than `age`.
+async fn sweep(
+    context: &jetstream::Context,
+    parts: &[String],
+    whole: &HashSet<String>,
+    age: Duration,
+) -> Result<(), String> {
     let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| error.to_string())?;
     let last_ns = async |subject: &str| {
         let last = stream.get_last_raw_message_by_subject(subject).await.map_err(|error| error.to_string())?;
@@ -481,14 +505,11 @@ async fn sweep(context: &jetstream::Context, parts: &HashSet<String>, age: Durat
     };
     // By the server's clock alone.
     let old_ns = last_ns(&format!("$O.{BUCKET}.M.>")).await? - age.as_nanos() as i128;
-    let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.C.>")).await;
-    let mut subjects = subjects.map_err(|error| error.to_string())?;
-    while let Some(subject) = subjects.next().await {
-        let (subject, _) = subject.map_err(|error| error.to_string())?;
-        let is_known = subject.rsplit('.').next().is_none_or(|part| parts.contains(part));
+    for subject in parts {
+        let is_whole = subject.rsplit('.').next().is_none_or(|part| whole.contains(part));
         // One that is gone by now was replaced.
-        if !is_known && last_ns(&subject).await.is_ok_and(|last_ns| last_ns < old_ns) {
-            stream.purge().filter(&subject).await.map_err(|error| error.to_string())?;
+        if !is_whole && last_ns(subject).await.is_ok_and(|last_ns| last_ns < old_ns) {
+            stream.purge().filter(subject).await.map_err(|error| error.to_string())?;
         }
     }
     Ok(())

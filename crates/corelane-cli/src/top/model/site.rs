@@ -110,7 +110,7 @@ impl Site {
     /// Reports of a sensor are missing: so many, if that is known.
     pub(crate) fn lost(&mut self, sensor: &SensorName, reports: Option<u64>) {
         let lost = &mut self.sensor(sensor).lost;
-        lost.0 += reports.unwrap_or(0);
+        lost.0 = lost.0.saturating_add(reports.unwrap_or(0));
         lost.1 |= reports.is_none();
     }
 
