@@ -55,6 +55,9 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 /// The environment variable of the token.
 const TOKEN: &str = "CORELANE_NATS_TOKEN";
 
+/// Why there is no connection any longer, where the server has not said why.
+const LOST: &str = "the connection was lost";
+
 /// The object store of the snapshots.
 const BUCKET: &str = "corelane-snapshots";
 
@@ -192,8 +195,8 @@ impl Server {
         format!("{}.batches.{sensor}", self.options.prefix)
     }
 
-    /// Connects once. The flag is raised when the connection is lost.
-    async fn connect(&self, lost: watch::Sender<bool>) -> Result<jetstream::Context, String> {
+    /// Connects once. `lost` is told why the connection is no more, or good for nothing.
+    async fn connect(&self, lost: watch::Sender<Option<String>>) -> Result<jetstream::Context, String> {
         let mut options = ConnectOptions::new()
             .name(concat!("corelane ", env!("CARGO_PKG_VERSION")))
             .connection_timeout(PATIENCE)
@@ -202,9 +205,18 @@ impl Server {
             .max_reconnects(1)
             .ignore_discovered_servers()
             .event_callback(move |event| {
-                if matches!(event, Event::Disconnected | Event::Closed) {
-                    lost.send_replace(true);
-                }
+                let why = match event {
+                    Event::Disconnected | Event::Closed => Some(LOST.to_owned()),
+                    // As of rights that are missing.
+                    Event::ServerError(error) => Some(error.to_string()),
+                    _ => None,
+                };
+                lost.send_if_modified(|lost| {
+                    why.is_some() && lost.is_none() && {
+                        *lost = why;
+                        true
+                    }
+                });
                 std::future::ready(())
             });
         if let Some(credentials) = &self.credentials {
@@ -231,13 +243,13 @@ impl Server {
     async fn keep(self, link: watch::Sender<Link>) {
         let mut pause = Pause::default();
         for number in 1.. {
-            let (lost, mut is_lost) = watch::channel(false);
+            let (lost, mut is_lost) = watch::channel(None);
             match self.connect(lost).await {
                 Ok(context) => {
                     let since = Instant::now();
                     link.send_replace(Link::Up(number, Box::new(context)));
-                    let _ = is_lost.wait_for(|&is_lost| is_lost).await;
-                    link.send_replace(Link::Down("the connection was lost".into()));
+                    let why = is_lost.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
+                    link.send_replace(Link::Down(why.unwrap_or_else(|| LOST.to_owned())));
                     if since.elapsed() > PAUSES.1 {
                         pause = Pause::default();
                     }
@@ -302,9 +314,12 @@ async fn up(link: &mut watch::Receiver<Link>) -> Option<(u64, jetstream::Context
     }
 }
 
-/// Waits until that connection is no more.
-async fn down(link: &mut watch::Receiver<Link>, number: u64) {
-    let _ = link.wait_for(|link| !matches!(link, Link::Up(other, _) if *other == number)).await;
+/// Waits until that connection is no more. Gives the reason.
+async fn down(link: &mut watch::Receiver<Link>, number: u64) -> String {
+    match link.wait_for(|link| !matches!(link, Link::Up(other, _) if *other == number)).await.as_deref() {
+        Ok(Link::Down(why)) => why.clone(),
+        _ => LOST.to_owned(),
+    }
 }
 
 /// A pause that grows.

@@ -1,6 +1,7 @@
 //! The alerts of any number of sensors and aggregators are those of one monitor.
 
 use crate::captures_folder::captures;
+use crate::nats::Client;
 use crate::program::Folder;
 use crate::site::{Carrier, Process, Site, assert_same, events, generate, names, of_shards, ranges, start, whole};
 use crate::split::split;
@@ -27,7 +28,8 @@ fn compare(carrier: Carrier, capture: &Path, thresholds: &[&[&str]], sensors: &[
             for shards in (1..=3).map(ranges) {
                 let aggregator = |shards| {
                     let mut aggregator = site.aggregator(shards, &names);
-                    aggregator.add(["--until-ended"]).add(options.iter().copied());
+                    // Without a later state, with which batches would be removed that the next ones need.
+                    aggregator.add(["--until-ended", "--snapshot-interval", "1h"]).add(options.iter().copied());
                     aggregator
                 };
                 let mut aggregators: Vec<_> = shards.iter().map(aggregator).collect();
@@ -42,6 +44,11 @@ fn compare(carrier: Carrier, capture: &Path, thresholds: &[&[&str]], sensors: &[
                     let _ = std::fs::remove_file(eve);
                 }
                 let _ = std::fs::remove_dir_all(site.batches().join("aggregators"));
+                if let Some(server) = &site.server {
+                    let gone =
+                        Client::connect(server.port).ask("$JS.API.STREAM.DELETE.OBJ_corelane-snapshots", None, b"");
+                    assert!(gone.contains("\"success\":true"), "{gone}");
+                }
             }
         }
     }

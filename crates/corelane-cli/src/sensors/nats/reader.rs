@@ -6,7 +6,7 @@ use super::super::engine::{
 };
 use super::super::log::is_sensor_name;
 use super::{
-    AFTER, BATCH, BUCKET, Driver, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down, existing,
+    AFTER, BATCH, BUCKET, Driver, LOST, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down, existing,
     parse_batch_header, up,
 };
 use async_nats::jetstream;
@@ -218,14 +218,14 @@ impl Nats {
             let (number, context) = timeout(PATIENCE, up(&mut link)).await.ok()??;
             tokio::select! {
                 answer = timeout(most, ask(context)) => Some(answer),
-                () = down(&mut link, number) => None,
+                _ = down(&mut link, number) => None,
             }
         });
         let disconnected = |why: &str| Err(EngineError::Disconnected(self.server.url.clone(), why.into()));
         match answer {
             Some(Ok(answer)) => answer,
             Some(Err(_)) => disconnected("there was no answer in time"),
-            None => disconnected(self.error().as_deref().unwrap_or("the connection was lost")),
+            None => disconnected(self.error().as_deref().unwrap_or(LOST)),
         }
     }
 
@@ -435,7 +435,12 @@ impl Engine for Nats {
         let stored = self.ask(snapshot.len(), async |context| {
             let failed = |error: String| EngineError::Server("store the snapshot", error);
             let snapshots = snapshots(&context).await.map_err(failed)?;
-            snapshots.put(object, &mut (&head[..]).chain(snapshot)).await.map_err(|error| failed(error.to_string()))?;
+            again(async || {
+                let put = snapshots.put(object.clone(), &mut (&head[..]).chain(snapshot)).await;
+                put.map(drop).map_err(|error| error.to_string())
+            })
+            .await
+            .map_err(failed)?;
             self.purge(&context, &snapshots).await
         });
         // One that failed may have left parts as well.
@@ -463,19 +468,31 @@ impl Drop for Nats {
     }
 }
 
-/// Where the snapshots are; it is made if it is not there.
+/// Where the snapshots are; it is made if it is not there. Another aggregator may make it at the same time.
 async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> {
-    if let Ok(snapshots) = context.get_object_store(BUCKET).await {
-        return Ok(snapshots);
-    }
-    let config = object_store::Config {
+    let config = || object_store::Config {
         bucket: BUCKET.into(),
         max_bytes: -1,
         storage: StorageType::File,
         num_replicas: 1,
         ..object_store::Config::default()
     };
-    context.create_object_store(config).await.map_err(|error| error.to_string())
+    again(async || match context.get_object_store(BUCKET).await {
+        Ok(snapshots) => Ok(snapshots),
+        Err(_) => context.create_object_store(config()).await.map_err(|error| error.to_string()),
+    })
+    .await
+}
+
+/// Tries something for a second, as a server refuses it while it makes what is needed for it.
+async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, String>) -> Result<T, String> {
+    let end = Instant::now() + Duration::from_secs(1);
+    loop {
+        match ask().await {
+            Err(_) if Instant::now() < end => tokio::time::sleep(Duration::from_millis(50)).await,
+            answer => return answer,
+        }
+    }
 }
 
 /// The subjects of all parts of snapshots that are stored.
@@ -552,7 +569,7 @@ impl Pump {
             let mut link = self.link.clone();
             let ended = tokio::select! {
                 ended = self.read(&context, run) => ended,
-                () = down(&mut link, number) => Ok(()),
+                why = down(&mut link, number) => Err(why),
             };
             *lock(&self.progress) = Progress { problem: ended.err(), ..Progress::default() };
             if self.to.is_closed() {

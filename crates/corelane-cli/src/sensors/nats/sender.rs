@@ -157,7 +157,7 @@ impl Work {
             let mut link = self.link.clone();
             let ended = tokio::select! {
                 ended = self.send_over(&context) => ended,
-                () = down(&mut link, number) => Err("the connection was lost".into()),
+                why = down(&mut link, number) => Err(why),
             };
             let Err(error) = ended else { return };
             let has_succeeded = {

@@ -585,6 +585,26 @@ fn snapshots_come_back_and_batches_go_once_all_shards_have_one() {
     assert_eq!(read_all(&server, &mut low), [10, 11]);
 }
 
+/// Else a sensor of the wrong name would say that its server is slow.
+#[test]
+fn rights_that_are_missing_are_said_by_the_servers_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let rights = folder.path().join("rights.conf");
+    let user = "{ user: any, password: any, permissions: { publish: { deny: [\"corelane.batches.b\"] } } }";
+    fs::write(&rights, format!("authorization {{ users = [{user}] }}\nno_auth_user: any\n")).unwrap();
+    let Some(server) = TestServer::start(&["-c", rights.to_str().unwrap()]) else { return };
+    for name in ["a", "b"] {
+        append(&mut spool(folder.path(), name), 0..3);
+    }
+    let sender = server.sender(folder.path(), "b");
+    wait_until("it is refused", || {
+        let error = sender.state().error;
+        error.is_some_and(|error| error.contains("Permissions Violation") && error.contains("corelane.batches.b"))
+    });
+    assert_eq!(sender.state().batches, 0);
+    assert!(server.sender(folder.path(), "a").finish(LIMIT), "others are let in");
+}
+
 /// An aggregator was killed while it stored its state.
 #[test]
 fn parts_of_a_snapshot_that_is_not_whole_are_removed_once_they_are_old() {
