@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const SECOND: u64 = 1_000_000_000;
 /// Seconds of a run, of which the first half is for warming up.
-const SECONDS: u64 = 20;
+const SECONDS: u64 = 14;
 
 /// What all sensors bring in each second.
 #[derive(Clone, Copy)]
@@ -165,11 +165,11 @@ fn run(load: Load) {
 fn load_of_a_server_and_an_aggregator() {
     let load = |sensors, failures, sources| Load { sensors, failures, sources };
     // Batches alone.
-    for sensors in [100, 1000, 3000, 10_000, 20_000] {
+    for sensors in [1000, 10_000] {
         run(load(sensors, 0, 1));
     }
     // Few sources that scan all the time, and many that fail now and then.
-    for failures in [10_000, 100_000, 300_000, 1_000_000] {
+    for failures in [100_000, 300_000] {
         run(load(100, failures, 100));
         run(load(100, failures, 100_000));
     }

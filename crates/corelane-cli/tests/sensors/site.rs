@@ -163,11 +163,14 @@ impl Site {
         process
     }
 
-    /// An aggregator of these shards, which is not started yet. It waits for these sensors, and ends with them.
+    /// An aggregator of these shards, which is not started yet. It waits for these sensors; for all, if there are none.
     pub(crate) fn aggregator(&self, shards: &RangeInclusive<u8>, sensors: &[String]) -> Process {
         let shards = format!("{}-{}", shards.start(), shards.end());
         let mut process = Process::new(&shards, self.folder.path(&format!("{shards}.said")));
-        process.add(["aggregate", "--from", &self.place(), "--shards", &shards, "--expect", &sensors.join(",")]);
+        process.add(["aggregate", "--from", &self.place(), "--shards", &shards]);
+        if !sensors.is_empty() {
+            process.add(["--expect", &sensors.join(",")]);
+        }
         process.add([OsString::from("--eve"), self.events(&shards).into()]);
         process
     }
