@@ -12,7 +12,7 @@ use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
 use crate::sensors::{Engine, EngineError, Read, shards_name};
-use corelane_monitor::sensors::{Aggregator, Taken};
+use corelane_monitor::sensors::{Aggregator, Batch};
 use corelane_monitor::{Continuous, Settings};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -210,9 +210,9 @@ impl Run {
             self.is_new = true;
             let here_ns = hearing::now_ns();
             match aggregator.take(&batch, engine.sensor(), hearing::latest_ns(here_ns), |news| told.tell(&news)) {
-                Ok(Taken { sensor, begun_ns }) => {
-                    clocks.look(&sensor, begun_ns, here_ns, Instant::now()).iter().for_each(|news| told.tell(news));
-                    silence.heard(sensor);
+                Ok(Batch { header, .. }) => {
+                    clocks.look(&header, here_ns, Instant::now()).iter().for_each(|news| told.tell(news));
+                    silence.heard(header.sensor);
                 }
                 Err(refusal) => refusals.count(&refusal),
             }

@@ -4,7 +4,7 @@
 //! right, its batches are always a little late. If they are always very late, its clock is behind, or the way takes so
 //! long. Of batches that come at another pace, as of captures, or after a server was away, nothing can be said.
 
-use corelane_monitor::sensors::{News, SensorEvent, SensorName, SensorNews};
+use corelane_monitor::sensors::{Header, News, SensorEvent, SensorName, SensorNews};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -36,14 +36,12 @@ struct Clock {
 }
 
 impl Clocks {
-    /// A batch has come that tells all before `begun_ns`; `here_ns` is the clock here. Gives out what there is to say.
-    pub(crate) fn look(&mut self, sensor: &SensorName, begun_ns: u64, here_ns: u64, now: Instant) -> Option<News> {
-        let behind_ns = i64::try_from(i128::from(here_ns) - i128::from(begun_ns)).unwrap_or(i64::MAX);
+    /// A batch has come; `here_ns` is the clock here. Gives out what there is to say.
+    pub(crate) fn look(&mut self, header: &Header, here_ns: u64, now: Instant) -> Option<News> {
+        let Header { sensor, begun_ns, .. } = header;
+        let behind_ns = i64::try_from(i128::from(here_ns) - i128::from(*begun_ns)).unwrap_or(i64::MAX);
         let first = Clock { since: now, batches: 0, behind_ns: (i64::MAX, i64::MIN), is_told: false };
-        if !self.sensors.contains_key(sensor) {
-            self.sensors.insert(sensor.clone(), first);
-        }
-        let clock = self.sensors.get_mut(sensor)?;
+        let clock = self.sensors.entry(sensor.clone()).or_insert(first);
         clock.batches += 1;
         clock.behind_ns = (clock.behind_ns.0.min(behind_ns), clock.behind_ns.1.max(behind_ns));
         if now - clock.since < WINDOW {
@@ -58,7 +56,7 @@ impl Clocks {
         }
         clock.is_told = is_wrong;
         let news = SensorNews::Clock { behind_ns: if is_wrong { least } else { 0 } };
-        Some(News::Sensor(SensorEvent { sensor: sensor.clone(), news, time_ns: begun_ns }))
+        Some(News::Sensor(SensorEvent { sensor: sensor.clone(), news, time_ns: *begun_ns }))
     }
 }
 
@@ -74,7 +72,17 @@ mod tests {
         let look = |(at_ms, behind_ms): (u64, i64)| {
             let here_ns = 1_000_000 * SECOND + at_ms * 1_000_000;
             let begun_ns = here_ns.checked_add_signed(-behind_ms * 1_000_000).unwrap();
-            match clocks.look(&sensor, begun_ns, here_ns, begin + Duration::from_millis(at_ms))? {
+            let header = Header {
+                sensor: sensor.clone(),
+                epoch: 1,
+                sequence: 0,
+                before: 0,
+                since_ns: begun_ns,
+                begun_ns,
+                more: false,
+                is_last: false,
+            };
+            match clocks.look(&header, here_ns, begin + Duration::from_millis(at_ms))? {
                 News::Sensor(SensorEvent { news: SensorNews::Clock { behind_ns }, .. }) => Some(behind_ns / 1_000_000),
                 news => panic!("{news:?}"),
             }

@@ -13,7 +13,7 @@ use crate::exit::{Exit, complain, refused};
 use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::Interrupt;
 use crate::sensors::{Engine, EngineError, Read, shards_name};
-use corelane_monitor::sensors::{Aggregator, Batch, News, Refusal, SensorNews, Taken};
+use corelane_monitor::sensors::{Aggregator, Batch, News, Refusal, SensorNews};
 use corelane_monitor::{Continuous, Settings};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -230,17 +230,15 @@ impl Look {
         for part in &mut self.parts {
             let mut said = Vec::new();
             match part.take(batch, self.engine.sensor(), hearing::latest_ns(here_ns), |it| said.push(it)) {
-                Ok(Taken { sensor, begun_ns }) => {
+                Ok(Batch { header, reports, .. }) => {
                     // All that take it say the same of its sensor.
                     if !is_new {
                         news.append(&mut said);
-                        news.extend(self.clocks.look(&sensor, begun_ns, here_ns, Instant::now()));
+                        news.extend(self.clocks.look(&header, here_ns, Instant::now()));
                     }
                     is_new = true;
-                    self.silence.heard(sensor);
-                    if let Ok(Batch { header, reports, .. }) = Batch::decode(batch, &part.shards()) {
-                        self.screen.model().reports(&header, &reports);
-                    }
+                    self.screen.model().reports(&header, &reports);
+                    self.silence.heard(header.sensor);
                 }
                 Err(Refusal::Again) => {}
                 Err(other) => refusal = Some(other),

@@ -123,16 +123,24 @@ fn a_signal_while_a_spool_is_full_loses_nothing() {
     assert_eq!(news.len(), 2, "it begins and ends, and nothing is lost: {news:?}");
 }
 
-/// One that is expected never comes. It is left out, and what it held back is told.
-#[test]
-fn a_sensor_that_never_comes_is_left_out() {
+/// A sensor has told all, and another one that is expected never comes. Gives what there is to tell, the place, and the
+/// aggregator before it is started.
+fn beside_a_ghost() -> (Material, Site, Process) {
     let material = Material::new("100k", 1);
     let site = Site::new(Carrier::Files).expect("it needs no server");
     let (mut names, mut sensors) = sensors(&site, &material);
     names.push("ghost".to_owned());
     sensors[0].start().finish();
     let mut aggregator = site.aggregator(&(0..=255), &names);
-    aggregator.add(OPTIONS).add(["--sensor-timeout", "1s"]).start();
+    aggregator.add(OPTIONS).add(["--sensor-timeout", "1s"]);
+    (material, site, aggregator)
+}
+
+/// One that is expected never comes. It is left out, and what it held back is told.
+#[test]
+fn a_sensor_that_never_comes_is_left_out() {
+    let (material, site, mut aggregator) = beside_a_ghost();
+    aggregator.start();
     aggregator.wait_until_said("sensor ghost: left out");
     let eve = site.events("0-255");
     // Scans that go on have not ended, and what is open has not failed.
@@ -149,13 +157,8 @@ fn a_sensor_that_never_comes_is_left_out() {
 /// One that is expected never comes, and the aggregator is killed around the time at which the clock leaves it out.
 #[test]
 fn what_the_clock_has_decided_is_told_once_though_the_aggregator_is_killed() {
-    let material = Material::new("100k", 1);
-    let site = Site::new(Carrier::Files).expect("it needs no server");
-    let (mut names, mut sensors) = sensors(&site, &material);
-    names.push("ghost".to_owned());
-    sensors[0].start().finish();
-    let mut aggregator = site.aggregator(&(0..=255), &names);
-    aggregator.add(OPTIONS).add(["--sensor-timeout", "1s", "--snapshot-interval", "1h"]);
+    let (material, site, mut aggregator) = beside_a_ghost();
+    aggregator.add(["--snapshot-interval", "1h"]);
     let eve = site.events("0-255");
     let mut choices = Choices(number("CORELANE_SENSOR_SEED", 1));
     for _ in 0..8 {

@@ -104,15 +104,6 @@ pub enum SensorNews {
     Ended,
 }
 
-/// A batch that has counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// The sensor.
-    pub sensor: SensorName,
-    /// By the batch all before this time is told, in nanoseconds since the epoch.
-    pub begun_ns: u64,
-}
-
 /// Why a batch does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -349,7 +340,7 @@ impl Aggregator {
     /// Takes the bytes of a batch, which came as that of this sensor. Those of a sensor come in order; between sensors
     /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock
     /// that is far ahead would end all steps up to its time. `news` gets what has become of the sensor; scans come by
-    /// [`advance`](Self::advance).
+    /// [`advance`](Self::advance). Returns the batch, with the reports of its shards.
     ///
     /// # Errors
     /// Why the batch does not count.
@@ -359,17 +350,18 @@ impl Aggregator {
         sensor: &str,
         latest_ns: u64,
         mut news: impl FnMut(News),
-    ) -> Result<Taken, Refusal> {
-        let Batch { header, count, reports } = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
-        let name = header.sensor;
+    ) -> Result<Batch, Refusal> {
+        let batch = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
+        let Batch { header, count, reports } = &batch;
+        let name = &header.sensor;
         if name.as_str() != sensor {
-            return Err(Refusal::OtherName(name));
+            return Err(Refusal::OtherName(name.clone()));
         }
         if header.begun_ns > latest_ns {
-            return Err(Refusal::Future(name));
+            return Err(Refusal::Future(name.clone()));
         }
         if self.is_closed && !self.sensors.contains_key(name.as_str()) {
-            return Err(Refusal::Stranger(name));
+            return Err(Refusal::Stranger(name.clone()));
         }
         let now_ns = self.begun_ns;
         let mut tell = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
@@ -401,7 +393,7 @@ impl Aggregator {
                 (sensor.epoch, sensor.has_ended, sensor.begun_ns) = (Some(header.epoch), false, header.since_ns);
             }
         }
-        (sensor.next, sensor.before) = (header.sequence.saturating_add(1), header.before.saturating_add(count));
+        (sensor.next, sensor.before) = (header.sequence.saturating_add(1), header.before.saturating_add(*count));
         sensor.batches += 1;
         sensor.reports += reports.len() as u64;
         for report in reports {
@@ -421,7 +413,7 @@ impl Aggregator {
             sensor.has_ended = true;
             tell(sensor.begun_ns, SensorNews::Ended);
         }
-        Ok(Taken { begun_ns: header.begun_ns, sensor: name })
+        Ok(batch)
     }
 
     /// Lets those steps end that all sensors have passed. Sensors that are expected hold steps back before they were

@@ -28,5 +28,5 @@
 mod aggregator;
 mod batch;
 
-pub use aggregator::{Aggregator, News, Refusal, SensorCounts, SensorEvent, SensorNews, SnapshotError, Taken};
+pub use aggregator::{Aggregator, News, Refusal, SensorCounts, SensorEvent, SensorNews, SnapshotError};
 pub use batch::{Batch, BatchError, Header, MOST_BYTES, SensorName, VERSION, encode, shard_of};

@@ -241,14 +241,8 @@ impl Nats {
         snapshots: &ObjectStore,
     ) -> Result<(Vec<(RangeInclusive<u8>, ObjectInfo)>, HashSet<String>), EngineError> {
         let failed = |error: String| EngineError::Server("list the snapshots", error);
-        // The object store's own listing waits for messages that are counted first, and for ever for one that another
-        // aggregator replaces meanwhile.
-        let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| failed(error.to_string()))?;
-        let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.M.>")).await;
-        let mut subjects = subjects.map_err(|error| failed(error.to_string()))?;
         let (mut stored, mut parts) = (Vec::new(), HashSet::new());
-        while let Some(subject) = subjects.next().await {
-            let (subject, _) = subject.map_err(|error| failed(error.to_string()))?;
+        for subject in subjects(context, "M").await.map_err(failed)? {
             let Some(name) = subject.rsplit('.').next().and_then(decode_name) else { continue };
             let object = match snapshots.info(&name).await {
                 Ok(object) if object.deleted => continue,
@@ -267,7 +261,7 @@ impl Nats {
         let failed = |error| EngineError::Server("remove what is left of snapshots", error);
         // First: what is whole by the time of the list is in it.
         let parts = match self.sweeps {
-            Some(_) => parts(context).await.map_err(failed)?,
+            Some(_) => subjects(context, "C").await.map_err(failed)?,
             None => Vec::new(),
         };
         let (objects, whole) = self.list(context, snapshots).await?;
@@ -495,16 +489,17 @@ async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, String>) -> Result<T, 
     }
 }
 
-/// The subjects of all parts of snapshots that are stored.
-async fn parts(context: &jetstream::Context) -> Result<Vec<String>, String> {
+/// The subjects of what is stored of a kind: `M` are the snapshots, `C` their parts. The object store's own listing
+/// waits for messages that are counted first, and for ever for one that another aggregator replaces meanwhile.
+async fn subjects(context: &jetstream::Context, kind: &str) -> Result<Vec<String>, String> {
     let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| error.to_string())?;
-    let subjects = stream.info_with_subjects(format!("$O.{BUCKET}.C.>")).await;
-    let mut subjects = subjects.map_err(|error| error.to_string())?;
-    let mut parts = Vec::new();
-    while let Some(subject) = subjects.next().await {
-        parts.push(subject.map_err(|error| error.to_string())?.0);
+    let found = stream.info_with_subjects(format!("$O.{BUCKET}.{kind}.>")).await;
+    let mut found = found.map_err(|error| error.to_string())?;
+    let mut subjects = Vec::new();
+    while let Some(subject) = found.next().await {
+        subjects.push(subject.map_err(|error| error.to_string())?.0);
     }
-    Ok(parts)
+    Ok(subjects)
 }
 
 /// Removes those of these parts of snapshots that were never whole, as of an aggregator that was killed while it stored

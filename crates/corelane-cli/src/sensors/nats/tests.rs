@@ -615,7 +615,7 @@ fn parts_of_a_snapshot_that_is_not_whole_are_removed_once_they_are_old() {
         client.driver.handle.block_on(async {
             let stream = client.context.get_stream("OBJ_corelane-snapshots").await.unwrap();
             let subjects = stream.info_with_subjects("$O.corelane-snapshots.C.>").await.unwrap();
-            futures_util::StreamExt::count(subjects).await
+            subjects.count().await
         })
     };
     low.store(0..=127, b"low").unwrap();

@@ -201,21 +201,9 @@ mod tests {
     use super::super::tests::drawn;
     use super::super::{Panel, View};
     use super::*;
-    use crate::top::model::batches::made;
+    use crate::top::model::batches::{counts, made};
     use corelane_monitor::sensors::{Batch, SensorCounts};
     use corelane_monitor::{Alert, ScanEvent, ScanState};
-
-    fn counts(sensor: &str, begun_s: u64, reports: u64) -> SensorCounts {
-        SensorCounts {
-            sensor: sensor.parse().unwrap(),
-            begun_ns: begun_s * STEP_NS,
-            batches: u64::from(begun_s > 0),
-            reports,
-            late: 0,
-            is_present: true,
-            has_ended: false,
-        }
-    }
 
     /// A sensor that is ahead, one that is behind, one that is left out, one never heard, and one that has ended.
     fn model() -> Model {

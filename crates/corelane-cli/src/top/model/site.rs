@@ -253,9 +253,15 @@ impl Source {
 /// Batches of sensors, made for tests.
 #[cfg(test)]
 pub(crate) mod batches {
-    use super::{STEP_NS, SensorName};
+    use super::{STEP_NS, Sensor, SensorCounts, SensorName};
     use corelane_monitor::sensors::shard_of;
     use std::ops::Range;
+
+    /// How far a sensor has come: one that is present, and was heard if it has come any far.
+    pub(crate) fn counts(sensor: &str, begun_s: u64, reports: u64) -> SensorCounts {
+        let unheard = Sensor::new(&sensor.parse().unwrap()).counts;
+        SensorCounts { begun_ns: begun_s * STEP_NS, batches: u64::from(begun_s > 0), reports, ..unheard }
+    }
 
     /// A sensor, and the second of its next batch.
     pub(crate) struct Made {
@@ -311,15 +317,7 @@ mod tests {
     use super::*;
 
     fn counts(sensor: &str, begun_s: u64, reports: u64) -> SensorCounts {
-        SensorCounts {
-            sensor: sensor.parse().unwrap(),
-            begun_ns: begun_s * STEP_NS,
-            batches: 1,
-            reports,
-            late: 1,
-            is_present: true,
-            has_ended: false,
-        }
+        SensorCounts { late: 1, ..batches::counts(sensor, begun_s, reports) }
     }
 
     #[test]
