@@ -9,6 +9,7 @@ use super::attempts::Attempt;
 use super::family::Family;
 use super::probes::Probed;
 use super::{Attempts, Probes};
+use crate::hash::HashKeys;
 use crate::probe::Probe;
 use crate::settings::Settings;
 use crate::state_report::Tried;
@@ -70,7 +71,8 @@ impl<K: Copy + Ord> Answered<K> {
 /// Leaves those keys whose source has failed.
 pub(super) fn of_failed<A: Family>(attempts: &Attempts<A>, settings: &Settings, keys: &mut Vec<(A::Key, u64)>) {
     // Only of these sources: a partition may have any number of others.
-    let mut has_failed: HashMap<_, bool> = keys.iter().map(|(key, _)| (A::tried(key).source, false)).collect();
+    let mut has_failed = HashMap::<_, bool, _>::with_hasher(HashKeys::random());
+    has_failed.extend(keys.iter().map(|(key, _)| (A::tried(key).source, false)));
     for entry in attempts.iter().filter(|entry| entry.value.failed().is_some()) {
         if let Some(has_failed) = has_failed.get_mut(&A::tried(entry.key()).source) {
             *has_failed = true;

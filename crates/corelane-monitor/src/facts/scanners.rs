@@ -7,6 +7,7 @@ use super::Facts;
 use super::bins::Bins;
 use super::part::{Port, Span};
 use crate::analyzer::kept::{Outcome, Trial, Trials};
+use crate::hash::HashKeys;
 use crate::probe::Probe;
 use crate::report::{Alert, Report};
 use std::cmp::Reverse;
@@ -170,7 +171,11 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
         return;
     }
     scans.sort_by_key(|(scan, probe)| (Reverse(scan.count()), scan.order(), *probe));
-    let (mut vertical, mut horizontal) = (HashMap::<Vertical, usize>::new(), HashMap::<Horizontal, usize>::new());
+    // Each attempt is looked up in all three, and there may be very many.
+    let keys = HashKeys::random();
+    let mut vertical = HashMap::<Vertical, usize, _>::with_hasher(keys);
+    let mut horizontal = HashMap::<Horizontal, usize, _>::with_hasher(keys);
+    let mut numbers = HashMap::<IpAddr, usize, _>::with_hasher(keys);
     let mut scanners = BTreeMap::<IpAddr, (u64, Scanner)>::new();
     for (number, &(scan, probe)) in scans.iter().enumerate() {
         let source = scan.source();
@@ -191,8 +196,7 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
     facts.scanners = scanners.into_iter().map(|(_, scanner)| scanner).collect();
     let story = |&(scan, probe): &(&Alert, _)| Story { scan: scan.clone(), probe, told: Told::default() };
     facts.stories = scans.iter().take(STORIES).map(story).collect();
-    let numbers: HashMap<_, _> =
-        facts.scanners.iter().enumerate().map(|(number, scanner)| (scanner.source, number)).collect();
+    numbers.extend(facts.scanners.iter().enumerate().map(|(number, scanner)| (scanner.source, number)));
     let mut ports = vec![[0_u64; 1024]; facts.scanners.len()];
     for trials in trials {
         trials.each(|trial| {
