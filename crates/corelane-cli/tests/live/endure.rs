@@ -23,8 +23,7 @@ fn wait_for_times(live: &Live, what: &str, times: usize) {
     assert_eq!(live.times_said(what), times, "{}", live.said());
 }
 
-/// So many lines were said, and so often that the link is down. An interface that is deleted is down for a moment before:
-/// that may be seen, and is said then.
+/// So many lines were said, `downs` of them of a link that is down; or one more, as what is deleted goes down first.
 #[track_caller]
 fn assert_said_once(outcome: &Outcome, lines: usize, downs: usize) {
     let said = outcome.stderr.lines().count();
