@@ -62,8 +62,8 @@ use super::record::{LinkType, Record};
 /// The fewest and the most bytes of a frame that can be kept.
 const SHORTEST_SNAPLEN: u32 = 64;
 const LONGEST_SNAPLEN: u32 = 262_144;
-/// Blocks are as large as this, if the ring is large enough, and never smaller than that. A wake-up should be for
-/// many frames, as the caches are cold then.
+/// Blocks are as large as this, if the ring is large enough, and never smaller than that. A wake-up should be for many
+/// frames, as the caches are cold then.
 const BLOCK: usize = 2 << 20;
 const SMALLEST_BLOCK: usize = 128 << 10;
 /// Blocks that a ring should have. On a quiet interface each holds what came in one time-out, so a reader that stays
