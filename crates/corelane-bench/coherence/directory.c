@@ -1,8 +1,8 @@
 /*
  * A directory of cache lines, as a plugin of QEMU's user emulation: it counts which lines move from thread to thread.
  *
- * For each line of 64 bytes the directory knows which threads hold it, and which thread wrote it last. Caches have no end, so a line leaves
- * one only when another thread writes it:
+ * For each line of 64 bytes the directory knows which threads hold it, and which thread wrote it last. Caches have no
+ * end, so a line leaves one only when another thread writes it:
  *
  * - a read of a line that the thread does not hold and another one wrote moves it here; the others keep it;
  * - a write to a line that the thread does not hold and others do moves it here, and away from them;
@@ -10,38 +10,46 @@
  *
  * A thread that meets a line first, as nobody wrote or holds it, moves nothing.
  *
- * The program tells the directory what to look at by system calls with a number that no kernel knows. Without this plugin they fail and do
- * nothing; and unlike a store to an agreed address they carry words, which a plugin of this interface cannot read from memory.
+ * The program tells the directory what to look at by system calls with a number that no kernel knows. Without this
+ * plugin they fail and do nothing; and unlike a store to an agreed address they carry words, which a plugin of this
+ * interface cannot read from memory.
  *
  *     MARK, BEGIN                    forget everything
  *     MARK, REGION, start, length    what lies there is counted apart, together with all regions of this length
- *     MARK, ENTER, thread, counted   this thread's accesses are seen from now on, under this number; counted, or only remembered (warm-up)
+ *     MARK, ENTER, thread, counted   this thread's accesses are seen from now on, under this number; counted, or only
+ *                                    remembered (warm-up)
  *     MARK, LEAVE                    this thread's accesses are not seen from now on
  *     MARK, PAUSE; MARK, RESUME      as LEAVE, and back to what was before
  *     MARK, END, case, items         write the counts, with these two words
  *     MARK, CROWD, threads, seed, costs, probe
- *                                    so many threads will enter, and run on clocks of the directory's (below) until the end
+ *                                    so many threads will enter, and run on clocks of the directory's (below) until
+ *                                    the end
  *
  * Written to the file that the argument out=FILE names, a line each:
  *
- *     case NUMBER ITEMS TIME FAILED  the time on the directory's clocks; compare-and-swaps that failed. 0 without a crowd
+ *     case NUMBER ITEMS TIME FAILED  the time on the directory's clocks; compare-and-swaps that failed. 0 without a
+ *                                    crowd
  *     count THREAD LENGTH ACCESSES READS WRITES UPGRADES
- *     line LENGTH OFFSET MOVED       how often the line so far behind its region's start moved, upgrades included; small regions only
+ *     line LENGTH OFFSET MOVED       how often the line so far behind its region's start moved, upgrades included;
+ *                                    small regions only
  *
  * LENGTH is 0 for what lies in no region; then OFFSET is an address.
  *
- * A crowd. Of its threads one runs at a time: after each access the one whose clock shows least, but it goes on while it is
- * ahead by less than an eighth of a transfer. So threads are switched anywhere inside calls, and the same way in each run of one seed. costs points to three words, the costs of an access, of a transfer and of a pause:
+ * A crowd. Of its threads one runs at a time: after each access the one whose clock shows least, but it goes on while
+ * it is ahead by less than an eighth of a transfer. So threads are switched anywhere inside calls, and the same way in
+ * each run of one seed. costs points to three words, the costs of an access, of a transfer and of a pause:
  *
  * - an access, and a transfer, costs half to one and a half of its cost, as the seed has it;
- * - a read of a line that has to come, and a locked operation on one that has to come or that others hold, cost a transfer more, which
- *   begins when the line's last transfer is over. A locked operation begins when this thread's stores are over;
- * - a store does not wait for its line. Its transfer is the line's, and what the same thread stores later is seen no earlier than it;
- * - a system call costs eight transfers. A thread that sleeps in one lets the others run, and goes on at the time that they have come to: only
- *   then does it depend on real time how threads are switched.
+ * - a read of a line that has to come, and a locked operation on one that has to come or that others hold, cost a
+ *   transfer more, which begins when the line's last transfer is over. A locked operation begins when this thread's
+ *   stores are over;
+ * - a store does not wait for its line. Its transfer is the line's, and what the same thread stores later is seen no
+ *   earlier than it;
+ * - a system call costs eight transfers. A thread that sleeps in one lets the others run, and goes on at the time that
+ *   they have come to: only then does it depend on real time how threads are switched.
  *
- * A compare-and-swap has failed if its line is the same before and after it. To compare them the directory reads the program's memory, where it
- * lies at the program's own addresses; probe is the address of a word that holds PROBE.
+ * A compare-and-swap has failed if its line is the same before and after it. To compare them the directory reads the
+ * program's memory, where it lies at the program's own addresses; probe is the address of a word that holds PROBE.
  *
  * The declarations are those of the plugin interface, version 1, as QEMU documents it; Debian packages no header.
  */
@@ -65,13 +73,15 @@ typedef void (*tb_callback)(qemu_plugin_id_t, struct qemu_plugin_tb *);
 typedef void (*mem_callback)(unsigned vcpu, qemu_plugin_meminfo_t, uint64_t address, void *);
 typedef void (*instruction_callback)(unsigned vcpu, void *);
 typedef void (*return_callback)(qemu_plugin_id_t, unsigned vcpu, int64_t number, int64_t result);
-typedef void (*syscall_callback)(qemu_plugin_id_t, unsigned vcpu, int64_t number, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-                                 uint64_t, uint64_t, uint64_t);
+typedef void (*syscall_callback)(qemu_plugin_id_t, unsigned vcpu, int64_t number, uint64_t, uint64_t, uint64_t,
+                                 uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t, tb_callback);
 void qemu_plugin_register_vcpu_syscall_cb(qemu_plugin_id_t, syscall_callback);
 void qemu_plugin_register_vcpu_syscall_ret_cb(qemu_plugin_id_t, return_callback);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, instruction_callback, enum qemu_plugin_cb_flags, void *);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, mem_callback, enum qemu_plugin_cb_flags, enum qemu_plugin_mem_rw, void *);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *, instruction_callback, enum qemu_plugin_cb_flags,
+                                            void *);
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *, mem_callback, enum qemu_plugin_cb_flags,
+                                      enum qemu_plugin_mem_rw, void *);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t);
@@ -163,7 +173,8 @@ static uint64_t later(uint64_t a, uint64_t b) {
 static int least(void) {
     int least = -1;
     for (int thread = 0; thread < (int)crowd.expected; thread++) {
-        if (threads[thread].is_in && !threads[thread].sleeps && (least < 0 || threads[thread].clock < threads[least].clock)) {
+        if (threads[thread].is_in && !threads[thread].sleeps &&
+            (least < 0 || threads[thread].clock < threads[least].clock)) {
             least = thread;
         }
     }
@@ -209,7 +220,8 @@ static uint64_t about(unsigned thread, uint64_t cost) {
     return cost / 2 + *random % (cost + 1);
 }
 
-static void charge(unsigned thread, struct line *line, bool moves, bool is_shared, bool store, enum operation operation) {
+static void charge(unsigned thread, struct line *line, bool moves, bool is_shared, bool store,
+                   enum operation operation) {
     uint64_t *clock = &threads[thread].clock, *stored = &threads[thread].stored;
     *clock += about(thread, crowd.access);
     uint64_t done = later(*clock, line->free) + about(thread, crowd.transfer);
@@ -237,7 +249,8 @@ static void touch(unsigned thread, bool counted, uint64_t number, bool store, en
     struct counts *count = &counts[thread][line->kind];
     uint64_t me = UINT64_C(1) << thread;
     bool held = line->holders & me, others = line->holders & ~me;
-    bool read = !store && !held && line->writer >= 0, write = store && !held && others, upgrade = store && held && others;
+    bool read = !store && !held && line->writer >= 0;
+    bool write = store && !held && others, upgrade = store && held && others;
     if (counted) {
         count->accesses++;
         count->reads += read;
@@ -343,8 +356,8 @@ static void end(uint64_t number, uint64_t items) {
         for (unsigned kind = 0; kind < kinds; kind++) {
             struct counts *c = &counts[thread][kind];
             if (c->accesses != 0) {
-                fprintf(out, "count %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", thread, lengths[kind],
-                        c->accesses, c->reads, c->writes, c->upgrades);
+                fprintf(out, "count %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                        thread, lengths[kind], c->accesses, c->reads, c->writes, c->upgrades);
             }
         }
     }
@@ -384,11 +397,12 @@ static void on_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_
     }
 }
 
-static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t what, uint64_t a, uint64_t b, uint64_t a4, uint64_t a5,
-                       uint64_t a6, uint64_t a7, uint64_t a8) {
+static void on_syscall(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t what, uint64_t a, uint64_t b,
+                       uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8) {
     (void)id, (void)a6, (void)a7, (void)a8;
     if (number != MARK) {
-        bool sleeps = number == FUTEX && ((a & FUTEX_COMMAND) == FUTEX_WAIT || (a & FUTEX_COMMAND) == FUTEX_WAIT_BITSET);
+        bool sleeps =
+            number == FUTEX && ((a & FUTEX_COMMAND) == FUTEX_WAIT || (a & FUTEX_COMMAND) == FUTEX_WAIT_BITSET);
         leave_for_the_system(vcpu, sleeps || number == NANOSLEEP || number == CLOCK_NANOSLEEP);
         return;
     }
@@ -459,7 +473,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *block) {
         if (does != PLAIN) {
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_locked, QEMU_PLUGIN_CB_NO_REGS, NULL);
         }
-        qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, (void *)(uintptr_t)does);
+        qemu_plugin_register_vcpu_mem_cb(instruction, on_access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                         (void *)(uintptr_t)does);
         if (length == 2 && bytes[0] == 0xF3 && bytes[1] == 0x90) {
             qemu_plugin_register_vcpu_insn_exec_cb(instruction, on_pause, QEMU_PLUGIN_CB_NO_REGS, NULL);
         }
