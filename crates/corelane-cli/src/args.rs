@@ -78,8 +78,8 @@ Exit codes:
        a warning says what, the rest is reported; or some output could not
        be written
     2  wrong usage, or nothing could be read
-  130  ended by Ctrl-C while captures were read, after a report of what was
-       found so far; a second Ctrl-C ends at once";
+  130  ended by Ctrl-C, or 143 by SIGTERM, before all captures were read and
+       published, after a report of what was found; a second one ends at once";
 
 /// Finds connections, port scans and what is said in captures and on an interface.
 ///

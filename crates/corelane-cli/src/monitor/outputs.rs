@@ -244,9 +244,9 @@ impl Outputs {
         if let Some(file) = &self.timing {
             exit = exit.and(written(file.write(|out| report.write_timing(timing, out))));
         }
-        if let Some(left) = self.publisher.take().and_then(Publisher::finish) {
+        if let Some((left, end)) = self.publisher.take().and_then(Publisher::finish) {
             complain(left);
-            exit = exit.and(Exit::Partial);
+            exit = exit.and(end);
         }
         if let (Some((file, origin)), Some(findings)) = (&self.html, findings) {
             exit = exit.and(written(file.write(|out| findings.write_page(report, origin, out))));

@@ -5,7 +5,7 @@
 //! has lost.
 
 use crate::args::{Connection, MonitorArguments};
-use crate::exit::complain;
+use crate::exit::{Exit, complain};
 use crate::interrupt::Interrupt;
 use crate::output::{Condition, is_standard};
 use crate::sensors::{Full, NatsOptions, Place, Sender, Spool, SpoolError};
@@ -32,7 +32,7 @@ pub(crate) struct Publisher {
     known: u64,
     is_live: bool,
     run: Run,
-    /// Whether a signal has ended the wait for room, where captures are read.
+    /// Whether a signal has ended it before all of the captures was in the log.
     is_cut: bool,
     server: Option<Server>,
     condition: Condition,
@@ -155,6 +155,7 @@ impl Publisher {
     pub(super) fn step(&mut self, begun_ns: u64, reports: &[StateReport], is_last: bool, is_cut: bool) {
         // What was cut short goes on in the next run. After a signal nothing may follow a batch that found no room.
         if !self.is_live && (self.interrupt.is_set() || is_last && is_cut) {
+            self.is_cut |= !self.run.is_done;
             return;
         }
         let mut reports = reports.to_vec();
@@ -219,14 +220,14 @@ impl Publisher {
         Condition { error, ..self.condition.clone() }
     }
 
-    /// Waits until a server has all, if there is one: of captures as long as it takes. Says what is left.
-    pub(super) fn finish(self) -> Option<String> {
+    /// Waits until a server has all, if there is one: of captures as long as it takes. Says what is left, and how the
+    /// run ends for it.
+    pub(super) fn finish(self) -> Option<(String, Exit)> {
         let Condition { dropped, .. } = self.condition;
         let mut left =
             (dropped > 0).then(|| format!("--publish: {dropped} batches were lost, as there was no room for them"));
         if self.is_cut {
-            left =
-                Some("--publish: there was no room for all batches; the next start of this sensor goes on".to_owned());
+            left = Some("--publish: not all batches are in the log; the next start of this sensor goes on".to_owned());
         }
         if let Some(sender) = self.server.and_then(|server| server.sender) {
             let start = Instant::now();
@@ -251,7 +252,9 @@ impl Publisher {
                 left = left.or_else(|| Some(rest.to_owned()));
             }
         }
-        left
+        // Only a signal leaves something of captures.
+        let exit = if self.is_live { Exit::Partial } else { self.interrupt.exit() };
+        left.map(|left| (left, exit))
     }
 }
 

@@ -48,15 +48,18 @@ impl Terminal {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Waits until the screen is as it should be, and returns it.
+    /// Waits until the screen is as it should be, and returns it. Two looks have to find the same: as tmux reads in
+    /// pieces, one may find half of a drawing.
     #[track_caller]
     pub(crate) fn wait(&self, is_right: impl Fn(&str) -> bool) -> String {
         let start = Instant::now();
+        let mut before = String::new();
         loop {
             let text = self.text(&[]);
-            if is_right(&text) {
+            if text == before && is_right(&text) {
                 return text;
             }
+            before.clone_from(&text);
             assert!(start.elapsed() < Duration::from_secs(120), "{text}");
             thread::sleep(Duration::from_millis(20));
         }

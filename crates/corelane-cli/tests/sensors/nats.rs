@@ -58,11 +58,11 @@ impl Client {
 
     /// Makes the stream of the batches, of so many bytes at most; -1 is without a bound.
     #[track_caller]
-    pub(crate) fn make_stream(&self, most_bytes: i64) {
+    pub(crate) fn make_stream(&self, most_messages: i64) {
         let config = format!(
             "{{\"name\":\"corelane-batches\",\"subjects\":[\"corelane.batches.*\"],\"retention\":\"limits\",\
-             \"discard\":\"new\",\"storage\":\"file\",\"max_bytes\":{most_bytes},\"max_msgs\":-1,\"max_consumers\":-1,\
-             \"num_replicas\":1}}"
+             \"discard\":\"new\",\"storage\":\"file\",\"max_bytes\":-1,\"max_msgs\":{most_messages},\
+             \"max_consumers\":-1,\"num_replicas\":1}}"
         );
         let answer = self.ask("$JS.API.STREAM.CREATE.corelane-batches", None, config.as_bytes());
         assert!(!answer.contains("\"error\""), "{answer}");

@@ -1,7 +1,7 @@
 //! Where sensors and aggregators meet, and their processes.
 
 use crate::exposition::{Samples, parse_metrics};
-use crate::program::{Folder, corelane, wait};
+use crate::program::{Folder, corelane, end};
 use corelane_monitor::sensors::shard_of;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
@@ -259,9 +259,9 @@ impl Process {
     #[track_caller]
     pub(crate) fn end(&mut self) -> Option<i32> {
         let mut child = self.child.take().expect("it was started");
-        let code = wait(&mut child).code();
+        let Some(status) = end(&mut child) else { panic!("{} still runs: {}", self.name, self.said()) };
         self.said();
-        code
+        status.code()
     }
 
     /// Waits for its end, which has to be a good one.

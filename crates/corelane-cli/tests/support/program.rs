@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,15 +47,20 @@ pub(crate) fn finish(mut child: Child) -> Outcome {
 }
 
 #[track_caller]
-pub(crate) fn wait(child: &mut Child) -> std::process::ExitStatus {
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    end(child).unwrap_or_else(|| panic!("still running after {:?}", limit()))
+}
+
+/// `None` if it had to be killed, because it still ran after the limit.
+pub(crate) fn end(child: &mut Child) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("a child to wait for") {
-            return status;
+            return Some(status);
         }
         if start.elapsed() > limit() {
             let _ = child.kill();
-            panic!("still running after {:?}", limit());
+            return None;
         }
         thread::sleep(Duration::from_millis(2));
     }
