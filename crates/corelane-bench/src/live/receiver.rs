@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// The longest wait for a record, as in `corelane monitor`.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE: Duration = Duration::from_millis(250);
 /// Records that are read at a time, as in [`watch`].
 const READ: usize = 4096;
 /// The memory that `corelane monitor -i` may use.

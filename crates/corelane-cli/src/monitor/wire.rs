@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The longest wait for a record, before signals and the clock are looked at.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// The longest wait for a record, before signals and the clock are looked at. The kernel hands over blocks more often,
+/// so an interface with traffic wakes the reader once a block, and a silent one seldom.
+const PATIENCE: Duration = Duration::from_millis(250);
 /// The time between two looks at the counts of the kernel.
 const LOOK: Duration = Duration::from_millis(100);
 /// The time between two messages about dropped frames.
