@@ -86,14 +86,9 @@ impl Seen {
 
     #[inline(always)]
     fn is_over(&self, now: u64) -> bool {
-        let lasts = if self.marks & IS_UDP != 0 {
-            UDP_S
-        } else if self.is_closed() {
-            CLOSED_S
-        } else {
-            TCP_S
-        };
-        now.saturating_sub(self.touched) > lasts || self.marks == 0
+        let of_tcp = if self.is_closed() { CLOSED_S } else { TCP_S };
+        let lasts = if self.marks & IS_UDP != 0 { UDP_S } else { of_tcp };
+        (now.saturating_sub(self.touched) > lasts) | (self.marks == 0)
     }
 }
 
@@ -173,33 +168,38 @@ impl Detector {
         Detector { common, v4: Tables::default(), v6: Tables::default() }
     }
 
-    /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole.
-    pub(crate) fn process(&mut self, mut slots: &[Slot]) {
+    /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole. What a chunk needs is
+    /// on its way while the chunk before it is processed.
+    pub(crate) fn process(&mut self, slots: &[Slot]) {
         self.expect(slots);
-        while !slots.is_empty() {
-            let cuts = slots.get(CHUNK).is_some_and(Slot::is_v6_rest);
-            let (chunk, behind) = slots.split_at(slots.len().min(CHUNK - usize::from(cuts)));
-            self.expect(behind);
-            let Kinds { v4, v6, touching, probing } = Kinds::of(chunk);
-            self.v4.fetch(chunk, v4, touching & v4, &self.common);
-            self.v6.fetch(chunk, v6, touching & v6, &self.common);
+        let mut next = Chunk::first(slots);
+        self.fetch(&next);
+        while !next.slots.is_empty() {
+            let Chunk { slots: chunk, behind, kinds: Kinds { v4, v6, touching, probing } } = next;
+            next = Chunk::first(behind);
+            self.fetch(&next);
             self.common.counts.packets += u64::from((v4 | v6).count_ones());
             self.v4.process(chunk, v4, [touching & v4, probing & v4], &mut self.common);
             self.v6.process(chunk, v6, [touching & v6, probing & v6], &mut self.common);
-            slots = behind;
         }
     }
 
-    /// Starts to fetch the flow tables themselves of the chunk that these slots begin with. An interface is read so
-    /// seldom that they have left the cache, and without them it is not known where a flow lies.
+    /// Starts to fetch the tables themselves that these slots need. An interface is read so seldom that they have left
+    /// the cache, and without them it is not known where an entry lies.
     fn expect(&self, slots: &[Slot]) {
-        for slot in slots.iter().take(CHUNK) {
-            let partition = usize::from(slot.partition());
+        for slot in slots {
             match slot.is_v6() {
-                false => prefetch_read(&self.v4.flows[partition]),
-                true => prefetch_read(&self.v6.flows[partition]),
+                false => self.v4.expect(slot),
+                true => self.v6.expect(slot),
             }
         }
+    }
+
+    /// Starts to fetch the entries that these packets need.
+    fn fetch(&self, chunk: &Chunk<'_>) {
+        let Kinds { v4, v6, touching, .. } = chunk.kinds;
+        self.v4.fetch(chunk.slots, v4, touching & v4, &self.common);
+        self.v6.fetch(chunk.slots, v6, touching & v6, &self.common);
     }
 
     /// All steps before this time are over.
@@ -303,8 +303,37 @@ fn begins(slot: &Slot) -> bool {
     slot.flags() & (SYN | ACK | RST | FIN) == SYN
 }
 
+/// Slots that are processed together, and those behind them.
+struct Chunk<'a> {
+    slots: &'a [Slot],
+    behind: &'a [Slot],
+    kinds: Kinds,
+}
+
+impl<'a> Chunk<'a> {
+    #[inline(always)]
+    fn first(slots: &'a [Slot]) -> Self {
+        let cuts = slots.get(CHUNK).is_some_and(Slot::is_v6_rest);
+        let (slots, behind) = slots.split_at(slots.len().min(CHUNK - usize::from(cuts)));
+        Chunk { slots, behind, kinds: Kinds::of(slots) }
+    }
+}
+
 impl<A: Family> Tables<A> {
-    /// Starts to fetch what these packets need. Those in `touching` touch attempts.
+    /// Starts to fetch the tables that the packet of this slot needs, without their entries.
+    #[inline(always)]
+    fn expect(&self, slot: &Slot) {
+        let partition = usize::from(slot.partition());
+        prefetch_read(&self.flows[partition]);
+        if attempts::touches(slot) != 0 {
+            prefetch_read(&self.attempts[partition]);
+        }
+        if slot.protocol() == UDP {
+            prefetch_read(&self.probes[partition]);
+        }
+    }
+
+    /// Starts to fetch the entries that these packets need. Those in `touching` touch attempts.
     #[inline(always)]
     fn fetch(&self, chunk: &[Slot], packets: u64, touching: u64, common: &Common) {
         for i in bits(packets) {
@@ -329,12 +358,16 @@ impl<A: Family> Tables<A> {
                 Some(Event::Answer) => answers |= 1 << i,
             }
         }
+        let event = |i: usize| if probes >> i & 1 != 0 { Event::Probe } else { Event::Answer };
+        for i in bits(probes | answers) {
+            let hash = Self::probe_key(chunk, i, event(i)).hash(&common.run.keys);
+            self.probes[usize::from(chunk[i].partition())].prefetch(hash);
+        }
         for i in bits(touching) {
             self.attempt(chunk, i, common);
         }
         for i in bits(probes | answers) {
-            let event = if probes >> i & 1 != 0 { Event::Probe } else { Event::Answer };
-            self.probe(chunk, i, event, common);
+            self.probe(chunk, i, event(i), common);
         }
     }
 
@@ -345,24 +378,29 @@ impl<A: Family> Tables<A> {
         let (flags, now) = (slot.flags(), common.now);
         let is_udp = slot.protocol() == UDP;
         let flows = &mut self.flows[usize::from(slot.partition())];
-        common.counts.evicted_flows += flows.renew(
-            &common.run,
-            common.run.room.flows(A::ENTRY),
-            |flow| flow.is_over(now),
-            |flow| flow.touched,
-            |_, _| {},
-        );
-        let flow = flows.entry(&common.run, &A::flow_key(chunk, i), flow_hash(slot));
-        let is_first = flow.is_over(now) || flow.is_closed() && begins(slot);
+        let (key, hash) = (A::flow_key(chunk, i), flow_hash(slot));
+        let flow = match flows.find(&key, hash) {
+            Some(position) => flows.value_at(position),
+            None => {
+                common.counts.evicted_flows += flows.renew(
+                    &common.run,
+                    common.run.room.flows(A::ENTRY),
+                    |flow| flow.is_over(now),
+                    |flow| flow.touched,
+                    |_, _| {},
+                );
+                flows.entry(&common.run, &key, hash)
+            }
+        };
+        // With few branches, as which way they go is hard to foresee.
+        let is_first = flow.is_over(now) | (flow.is_closed() & begins(slot));
         if is_first {
             common.counts.flows += 1;
-            *flow = Seen { touched: now, marks: LIVE | if is_udp { IS_UDP } else { 0 } };
+            flow.marks = LIVE | if is_udp { IS_UDP } else { 0 };
         }
         flow.touched = now;
-        if flags & (FIN | RST) != 0 {
-            let closes = if A::by_lesser(chunk, i) { LESSER_CLOSED } else { GREATER_CLOSED };
-            flow.marks |= if flags & RST != 0 { BOTH_CLOSED } else { closes };
-        }
+        let closes = if A::by_lesser(chunk, i) { LESSER_CLOSED } else { GREATER_CLOSED };
+        flow.marks |= if flags & FIN != 0 { closes } else { 0 } | if flags & RST != 0 { BOTH_CLOSED } else { 0 };
         if !(may_probe && common.settings.probes) {
             return None;
         }
@@ -411,9 +449,14 @@ impl<A: Family> Tables<A> {
         }
     }
 
+    #[inline(always)]
+    fn probe_key(chunk: &[Slot], i: usize, event: Event) -> A::Key {
+        A::probe_key(chunk, i, probes::kind(&chunk[i]), event == Event::Answer)
+    }
+
     fn probe(&mut self, chunk: &[Slot], i: usize, event: Event, common: &mut Common) {
         let slot = &chunk[i];
-        let key = A::probe_key(chunk, i, probes::kind(slot), event == Event::Answer);
+        let key = Self::probe_key(chunk, i, event);
         let hash = key.hash(&common.run.keys);
         let table = &mut self.probes[usize::from(slot.partition())];
         if event == Event::Answer {
