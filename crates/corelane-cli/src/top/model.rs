@@ -299,21 +299,19 @@ impl Wire {
             host.conversations += u64::from(told.conversations);
             host.first_ns = host.first_ns.min(told.span.0);
             host.last_ns = host.last_ns.max(told.span.1);
-            for port in told.ports.items() {
+            for port in told.ports() {
                 add(&mut host.ports, FEW, port);
             }
-            for name in told.names.iter().flat_map(|names| names.items()) {
+            for name in told.names().items() {
                 add(&mut host.names, FEW, text::clean(name));
             }
             for protocol in told.protocols() {
                 add(&mut host.protocols, FEW, protocol.name());
             }
-            if let Some(reached) = &told.reached {
-                for service in reached.items() {
-                    host.reached_more |= !add(&mut host.reached, REACHED, *service);
-                }
-                host.reached_more |= reached.has_more();
+            for service in told.reached().items() {
+                host.reached_more |= !add(&mut host.reached, REACHED, *service);
             }
+            host.reached_more |= told.reached().has_more();
         }
         for told in &facts.conversations {
             let ends = (told.ends[0], told.ends[1], told.is_tcp);

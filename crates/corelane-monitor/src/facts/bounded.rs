@@ -128,11 +128,15 @@ pub struct Few<T, const N: usize> {
 
 impl<T, const N: usize> Default for Few<T, N> {
     fn default() -> Self {
-        Few { items: Vec::new(), more: false }
+        Few::new()
     }
 }
 
 impl<T, const N: usize> Few<T, N> {
+    pub(crate) const fn new() -> Self {
+        Few { items: Vec::new(), more: false }
+    }
+
     /// The items, in the order in which they came.
     pub fn items(&self) -> &[T] {
         &self.items
@@ -223,29 +227,26 @@ impl<T: Copy + PartialEq, const N: usize> Tally<T, N> {
     }
 }
 
-/// The first `most` of all in an order without ties, in memory for about twice as many.
+/// The first `most` of all in an order without ties, heavier ones first, in memory for about twice as many.
 #[derive(Debug)]
 pub(crate) struct First<T> {
     most: usize,
     items: Vec<T>,
-    /// Whether the first `most` items are the first of all before the others behind them.
-    is_cut: bool,
+    /// A lighter item is not among the first.
+    least: u64,
     count: u64,
 }
 
-impl<T: Ord> First<T> {
+impl<T: Ord + Weight> First<T> {
     pub(crate) fn new(most: usize) -> Self {
-        First { most, items: Vec::new(), is_cut: false, count: 0 }
+        First { most, items: Vec::new(), least: 0, count: 0 }
     }
 
-    /// Counts an item, and keeps it if it may be among the first. `is_ahead` says whether it comes before another one.
+    /// Counts an item of this weight, and keeps it if it may be among the first.
     #[inline]
-    pub(crate) fn add(&mut self, is_ahead: impl FnOnce(&T) -> bool, item: impl FnOnce() -> T) {
+    pub(crate) fn add(&mut self, weight: u64, item: impl FnOnce() -> T) {
         self.count += 1;
-        if self.is_cut
-            && let Some(last) = self.items.get(self.most - 1)
-            && !is_ahead(last)
-        {
+        if weight < self.least {
             return;
         }
         self.items.push(item());
@@ -257,7 +258,9 @@ impl<T: Ord> First<T> {
     fn cut(&mut self) {
         self.items.sort_unstable();
         self.items.truncate(self.most);
-        self.is_cut = self.items.len() == self.most;
+        if self.items.len() == self.most {
+            self.least = self.items.last().map_or(u64::MAX, T::weight);
+        }
     }
 
     pub(crate) fn merge(&mut self, other: Self) {
@@ -284,6 +287,12 @@ mod tests {
         }
     }
 
+    impl Weight for (Reverse<u64>, u64) {
+        fn weight(&self) -> u64 {
+            self.0.0
+        }
+    }
+
     #[test]
     fn the_heavier_ones_stay_and_the_hash_does_not_matter() {
         let fill = || {
@@ -307,10 +316,10 @@ mod tests {
 
     #[test]
     fn the_first_are_those_of_a_full_sort() {
-        let mut all: Vec<_> = (0..5000_u64).map(|i| (i * 7919 % 1000, i)).collect();
+        let mut all: Vec<_> = (0..5000_u64).map(|i| (Reverse(i * 7919 % 1000), i)).collect();
         let mut parts = [First::new(40), First::new(40), First::new(40)];
         for (part, item) in (0..).zip(&all) {
-            parts[part % 3].add(|last| item < last, || *item);
+            parts[part % 3].add(item.weight(), || *item);
         }
         let [mut one, two, three] = parts;
         one.merge(three);

@@ -36,7 +36,7 @@ mod stage;
 pub use bins::Bins;
 pub use bounded::{Few, Tally};
 pub(crate) use part::Part;
-pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Ports, Service, Span, Unknown};
+pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Service, Span, Unknown};
 pub use scanners::{Attempts, Opened, Pace, Row, Scanner, Story, Told};
 pub(crate) use scanners::{COLUMNS, tell};
 pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};

@@ -2,6 +2,7 @@
 
 use super::bounded::{Bounded, Few, Tally, Weight};
 use super::counted::{Counted, News, Quiet};
+use super::stage::PROTOCOLS;
 use super::{Facts, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};
@@ -78,50 +79,6 @@ pub struct Service {
     pub port: Port,
 }
 
-/// The first six ports of a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ports {
-    numbers: [u16; Ports::MOST],
-    /// Bits of those that are of TCP.
-    tcp: u8,
-    /// How many there are; one more than fit says that there were others.
-    count: u8,
-}
-
-impl Ports {
-    const MOST: usize = 6;
-
-    /// The ports, in the order in which they came.
-    pub fn items(&self) -> impl Iterator<Item = Port> {
-        let port = |place: usize| Port { is_tcp: self.tcp >> place & 1 == 1, number: self.numbers[place] };
-        (0..usize::from(self.count).min(Self::MOST)).map(port)
-    }
-
-    /// Whether there were others.
-    pub fn has_more(&self) -> bool {
-        usize::from(self.count) > Self::MOST
-    }
-
-    fn add(&mut self, port: Port) {
-        if self.items().any(|known| known == port) {
-            return;
-        }
-        let place = usize::from(self.count);
-        if place < Self::MOST {
-            self.numbers[place] = port.number;
-            self.tcp |= u8::from(port.is_tcp) << place;
-        }
-        self.count = self.count.saturating_add(1).min(Self::MOST as u8 + 1);
-    }
-
-    fn merge(&mut self, other: Self) {
-        other.items().for_each(|port| self.add(port));
-        if other.has_more() {
-            self.count = Self::MOST as u8 + 1;
-        }
-    }
-}
-
 /// The least and the largest time of something, in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub u64, pub u64);
@@ -138,8 +95,10 @@ impl Span {
     }
 }
 
-/// The traffic of a host in conversations.
+/// The traffic of a host in conversations. It fills one line of memory: those of all partitions are more than a cache
+/// holds, and which one is next cannot be foreseen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
 pub struct Host {
     /// Bytes on the wire that it sent.
     pub sent: u64,
@@ -151,14 +110,29 @@ pub struct Host {
     pub served: u32,
     /// The least and largest time of its conversations, in steps too: of all that have a packet in the step.
     pub span: Span,
-    /// The protocols that were identified, as a set of bits by their [places](super::series_of).
-    pub protocols: u32,
+    /// The protocols that were identified, as bits by their [places](super::series_of). From [`TCP_PORTS`] on a bit of
+    /// each port says whether it is of TCP, then a set bit ends them. The last one is [`MORE_PORTS`].
+    marks: u32,
     /// Ports at which it answered.
-    pub ports: Ports,
-    /// Names by which it was asked, in HTTP and in hellos.
-    pub names: Option<Box<Few<HostName, 3>>>,
-    /// Services that answered it, refusals aside. Only in steps.
-    pub reached: Option<Box<Few<Service, 8>>>,
+    ports: [u16; Host::MOST_PORTS],
+    /// What few hosts have.
+    more: Option<Box<More>>,
+}
+
+const _: () = assert!(size_of::<Host>() == 64);
+
+/// The place among a host's marks of its first port.
+const TCP_PORTS: usize = 24;
+/// The mark of a host that has more ports than are kept.
+const MORE_PORTS: u32 = 1 << 31;
+
+const _: () = assert!(PROTOCOLS.len() <= TCP_PORTS && TCP_PORTS + Host::MOST_PORTS < 31);
+
+/// More of a host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct More {
+    names: Few<HostName, 3>,
+    reached: Few<Service, 8>,
 }
 
 /// How often a name was asked for.
@@ -240,8 +214,8 @@ impl Weight for Unknown {
 /// What a partition has gathered.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// By address, IPv4 mapped into IPv6.
-    hosts: Bounded<u128, Host>,
+    /// By address.
+    hosts: Bounded<Bits, Host>,
     /// What is to be added to hosts and ports: where many are added in a row, the memory of all is fetched at once.
     waiting: Vec<Waiting>,
     names: [Bounded<HostName, Name>; 3],
@@ -252,11 +226,11 @@ pub(crate) struct Part {
     in_steps: bool,
 }
 
-/// What a conversation means for its hosts.
+/// What a conversation means for its hosts, and for its server's port.
 #[derive(Debug)]
 struct Waiting {
     /// Client and server.
-    hosts: [u128; 2],
+    hosts: [Bits; 2],
     /// Bytes that each has sent.
     sent: [u64; 2],
     span: Span,
@@ -271,6 +245,10 @@ struct Waiting {
     is_first_served: bool,
     /// The name by which the server was asked.
     name: Option<HostName>,
+    /// The first bytes of its payload, if that is of no known protocol …
+    unknown: Option<Box<[u8]>>,
+    /// … and whether that was never counted before.
+    is_first_unknown: bool,
 }
 
 impl Part {
@@ -299,7 +277,8 @@ impl Part {
         (!tables.is_empty()).then_some(tables)
     }
 
-    /// Counts what a conversation has had, at both its hosts. `series` is the place of its protocol.
+    /// Counts what a conversation has had, at both its hosts. `series` is the place of its protocol; without one,
+    /// `unknown` is how its payload begins, which its port has.
     pub(super) fn conversation(
         &mut self,
         conversation: &Conversation,
@@ -307,12 +286,14 @@ impl Part {
         client: Side,
         series: Option<usize>,
         name: Option<&str>,
+        unknown: Option<Box<[u8]>>,
     ) {
         let server = client.other();
         let ends = [client, server].map(|side| conversation.end(side));
         let flags = conversation.tcp_flags(server);
         let is_refused = conversation.is_tcp() && flags & (SYN | RST | PSH | FIN) == RST;
         let is_served = conversation.packets(server) > 0 && !is_refused;
+        let is_first_unknown = unknown.is_some() && !counted.is_unknown;
         self.waiting.push(Waiting {
             hosts: ends.map(|end| bits(end.ip())),
             sent: [client, server].map(|side| news.bytes[side.index()]),
@@ -323,8 +304,11 @@ impl Part {
             is_served,
             is_first_served: is_served && !counted.is_served,
             name: name.map(|name| cut(name, HOST_NAME)),
+            unknown,
+            is_first_unknown,
         });
         counted.is_served |= is_served;
+        counted.is_unknown |= is_first_unknown;
         if self.waiting.len() >= WAITING {
             self.settle();
         }
@@ -332,9 +316,17 @@ impl Part {
 
     /// Adds up what waits.
     fn settle(&mut self) {
-        let Part { hosts, waiting, in_steps, .. } = self;
-        waiting.iter().flat_map(|waiting| &waiting.hosts).for_each(|host| hosts.prefetch(host));
-        for waiting in waiting.drain(..) {
+        let Part { hosts, unknown, waiting, in_steps, .. } = self;
+        for waiting in &*waiting {
+            waiting.hosts.iter().for_each(|host| hosts.prefetch(host));
+            if waiting.unknown.is_some() {
+                unknown.prefetch(&waiting.port);
+            }
+        }
+        for mut waiting in waiting.drain(..) {
+            if let Some(first) = waiting.unknown.take() {
+                unknown.update(&waiting.port, |&port| port, |entry| entry.add(&waiting, first));
+            }
             let Waiting { hosts: [client, server], port, is_served, .. } = waiting;
             hosts.update(
                 &client,
@@ -343,7 +335,7 @@ impl Part {
                     host.add(&waiting, 0);
                     if is_served && *in_steps {
                         let service = Service { host: address(server), port };
-                        host.reached.get_or_insert_default().add(&service, |&service| service);
+                        host.more().reached.add(&service, |&service| service);
                     }
                 },
             );
@@ -354,10 +346,10 @@ impl Part {
                     host.add(&waiting, 1);
                     host.served = host.served.saturating_add(u32::from(waiting.is_first_served));
                     if is_served {
-                        host.ports.add(port);
+                        host.add_port(port);
                     }
                     if let Some(name) = &waiting.name {
-                        host.names.get_or_insert_default().add(&**name, |name| name.into());
+                        host.more().names.add(&**name, |name| name.into());
                     }
                 },
             );
@@ -416,42 +408,28 @@ impl Part {
             },
         );
     }
-
-    /// Counts what a conversation has had whose payload is of no known protocol.
-    pub(super) fn unknown(&mut self, conversation: &Conversation, news: &News, counted: &mut Counted, first: &[u8]) {
-        let ends = Side::BOTH.map(|side| conversation.end(side));
-        let is_first = !std::mem::replace(&mut counted.is_unknown, true);
-        let port = Port { is_tcp: conversation.is_tcp(), number: ends[1].port() };
-        self.unknown.update(
-            &port,
-            |&port| port,
-            |entry| {
-                entry.conversations += u64::from(is_first);
-                entry.bytes += news.bytes.iter().sum::<u64>();
-                entry.span.add(Span(conversation.first_ns(), conversation.last_ns()));
-                if entry.first.is_empty() {
-                    (entry.example, entry.first) = (Some((ends[0].ip(), ends[1].ip())), first.into());
-                }
-            },
-        );
-    }
 }
 
-fn bits(address: IpAddr) -> u128 {
-    match address {
+/// An address, IPv4 mapped into IPv6, as two words: a `u128` would make the table of the keys a third larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Bits(u64, u64);
+
+fn bits(address: IpAddr) -> Bits {
+    let bits = match address {
         IpAddr::V4(address) => mapped(address.to_bits()),
         IpAddr::V6(address) => address.to_bits(),
-    }
+    };
+    Bits((bits >> 64) as u64, bits as u64)
 }
 
-fn address(bits: u128) -> IpAddr {
-    IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical()
+fn address(Bits(high, low): Bits) -> IpAddr {
+    IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))).to_canonical()
 }
 
 /// What was gathered in the tables of a [`Part`].
 #[derive(Debug)]
 pub(crate) struct Tables {
-    hosts: Bounded<u128, Host>,
+    hosts: Bounded<Bits, Host>,
     names: [Bounded<HostName, Name>; 3],
     fingerprints: Bounded<HostName, Fingerprint>,
     unknown: Bounded<Port, Unknown>,
@@ -476,7 +454,7 @@ impl Tables {
 
 /// Joins partitions in this order, and lists so many hosts.
 pub(super) fn join(parts: impl Iterator<Item = Tables>, most_hosts: usize, facts: &mut Facts) {
-    let mut hosts = HashMap::<u128, Host, _>::with_hasher(HashKeys::random());
+    let mut hosts = HashMap::<Bits, Host, _>::with_hasher(HashKeys::random());
     let mut names: [BTreeMap<HostName, Name>; 3] = Default::default();
     let mut fingerprints = BTreeMap::<HostName, Fingerprint>::new();
     let mut unknown = BTreeMap::<Port, Unknown>::new();
@@ -531,7 +509,7 @@ impl Host {
         self.received += waiting.sent[1 - side];
         self.conversations = self.conversations.saturating_add(u32::from(waiting.is_first));
         self.span.add(waiting.span);
-        self.protocols |= waiting.protocols;
+        self.marks |= waiting.protocols;
     }
 
     fn merge(&mut self, other: Host) {
@@ -540,23 +518,63 @@ impl Host {
         self.conversations = self.conversations.saturating_add(other.conversations);
         self.served = self.served.saturating_add(other.served);
         self.span.add(other.span);
-        self.protocols |= other.protocols;
-        self.ports.merge(other.ports);
-        if let Some(names) = other.names {
-            self.names.get_or_insert_default().merge(*names);
+        other.ports().for_each(|port| self.add_port(port));
+        let protocols = other.marks & ((1 << TCP_PORTS) - 1);
+        self.marks |= protocols | other.marks & MORE_PORTS;
+        if let Some(more) = other.more {
+            self.more().names.merge(more.names);
+            self.more().reached.merge(more.reached);
         }
-        if let Some(reached) = other.reached {
-            self.reached.get_or_insert_default().merge(*reached);
+    }
+
+    /// How many ports are kept.
+    fn port_count(&self) -> usize {
+        let marks = (self.marks & !MORE_PORTS) >> TCP_PORTS;
+        marks.checked_ilog2().unwrap_or(0) as usize
+    }
+
+    fn add_port(&mut self, port: Port) {
+        if self.ports().any(|known| known == port) {
+            return;
         }
+        let count = self.port_count();
+        let Some(place) = self.ports.get_mut(count) else { return self.marks |= MORE_PORTS };
+        *place = port.number;
+        let bit = 1 << (TCP_PORTS + count);
+        self.marks = self.marks & !bit | if port.is_tcp { bit } else { 0 } | bit << 1;
+    }
+
+    fn more(&mut self) -> &mut More {
+        self.more.get_or_insert_default()
+    }
+
+    const MOST_PORTS: usize = 6;
+
+    /// The first six ports at which it answered, in the order in which they came.
+    pub fn ports(&self) -> impl Iterator<Item = Port> {
+        let port =
+            |place: usize| Port { is_tcp: self.marks >> (TCP_PORTS + place) & 1 == 1, number: self.ports[place] };
+        (0..self.port_count()).map(port)
+    }
+
+    /// Whether it answered at others.
+    pub fn has_more_ports(&self) -> bool {
+        self.marks & MORE_PORTS != 0
+    }
+
+    /// Names by which it was asked, in HTTP and in hellos.
+    pub fn names(&self) -> &Few<HostName, 3> {
+        self.more.as_ref().map_or(const { &Few::new() }, |more| &more.names)
+    }
+
+    /// Services that answered it, refusals aside. Only in steps.
+    pub fn reached(&self) -> &Few<Service, 8> {
+        self.more.as_ref().map_or(const { &Few::new() }, |more| &more.reached)
     }
 
     /// The protocols that it spoke.
     pub fn protocols(&self) -> impl Iterator<Item = Protocol> {
-        super::stage::PROTOCOLS
-            .into_iter()
-            .enumerate()
-            .filter(|(place, _)| self.protocols >> place & 1 == 1)
-            .map(|(_, it)| it)
+        PROTOCOLS.into_iter().enumerate().filter(|(place, _)| self.marks >> place & 1 == 1).map(|(_, it)| it)
     }
 }
 
@@ -581,6 +599,16 @@ impl Fingerprint {
 }
 
 impl Unknown {
+    fn add(&mut self, waiting: &Waiting, first: Box<[u8]>) {
+        self.conversations += u64::from(waiting.is_first_unknown);
+        self.bytes += waiting.sent.iter().sum::<u64>();
+        self.span.add(waiting.span);
+        if self.first.is_empty() {
+            let [client, server] = waiting.hosts.map(address);
+            (self.example, self.first) = (Some((client, server)), first);
+        }
+    }
+
     fn merge(&mut self, other: Unknown) {
         self.conversations += other.conversations;
         self.bytes += other.bytes;
@@ -588,5 +616,39 @@ impl Unknown {
         if self.first.is_empty() {
             (self.example, self.first) = (other.example, other.first);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_its_first_ports_and_says_if_there_are_more() {
+        let port = |number: u16| Port { is_tcp: number % 4 < 2, number };
+        let of = |numbers: std::ops::Range<u16>| {
+            let mut host = Host { marks: 1 << 17 | 1, ..Host::default() };
+            // A port counts once.
+            numbers.clone().chain(numbers).for_each(|number| host.add_port(port(number)));
+            host
+        };
+        for count in 0..8 {
+            let host = of(0..count);
+            let kept: Vec<_> = (0..count.min(6)).map(port).collect();
+            assert_eq!((host.ports().collect::<Vec<_>>(), host.has_more_ports()), (kept, count > 6));
+            assert_eq!(host.protocols().collect::<Vec<_>>(), [Protocol::Http1, Protocol::Wireguard]);
+            for own in 0..8 {
+                let mut joined = of(100..100 + own);
+                joined.merge(host.clone());
+                let kept: Vec<_> = (100..100 + own.min(6)).chain(0..count.min(6)).map(port).take(6).collect();
+                let has_more = own + count > 6;
+                assert_eq!((joined.ports().collect::<Vec<_>>(), joined.has_more_ports()), (kept, has_more));
+                assert_eq!(joined.protocols().count(), 2);
+            }
+        }
+        // The same number is another port of TCP than of UDP.
+        let mut host = Host::default();
+        [true, false].into_iter().for_each(|is_tcp| host.add_port(Port { is_tcp, number: 53 }));
+        assert_eq!(host.ports().map(|port| port.is_tcp).collect::<Vec<_>>(), [true, false]);
     }
 }

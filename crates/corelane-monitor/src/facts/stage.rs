@@ -1,7 +1,7 @@
 //! What a stage gathers of all its partitions, and the way there of packets, events and conversations.
 
 use super::bins::{Bins, Sum};
-use super::bounded::First;
+use super::bounded::{First, Weight};
 use super::counted::Counted;
 use super::part::{NAME, NameKind, Part, Tables};
 use super::{HostName, Lists, cut};
@@ -97,9 +97,15 @@ pub struct Talked {
     pub name: Option<HostName>,
 }
 
+impl Weight for Talked {
+    fn weight(&self) -> u64 {
+        self.bytes[0] + self.bytes[1]
+    }
+}
+
 impl Talked {
     fn order(&self) -> impl Ord + use<> {
-        let rank = (Reverse(self.bytes[0] + self.bytes[1]), Reverse(self.packets[0] + self.packets[1]));
+        let rank = (Reverse(self.weight()), Reverse(self.packets[0] + self.packets[1]));
         (rank, self.times, self.ends, self.is_tcp, self.bytes, self.packets, self.series)
     }
 }
@@ -377,26 +383,21 @@ impl Gather<'_> {
         }
         // The server of a DNS query is not the host of that name.
         let own = name.as_deref().filter(|_| protocol != Some(Protocol::Dns));
-        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), own);
-        if protocol.is_none() && payload {
-            self.part.unknown(conversation, &news, counted, first);
-        }
+        let is_unknown = protocol.is_none() && payload;
+        let unknown = is_unknown.then(|| if is_over { std::mem::take(first) } else { first.clone() });
+        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), own, unknown);
         let sides = [client, client.other()];
         let bytes = sides.map(|side| news.bytes[side.index()]);
-        let sum = bytes[0] + bytes[1];
-        self.stage.conversations.add(
-            |last| sum >= last.bytes[0] + last.bytes[1],
-            || Talked {
-                ends: sides.map(|side| conversation.end(side)),
-                bytes,
-                packets: sides.map(|side| news.packets[side.index()]),
-                times: (conversation.first_ns(), conversation.last_ns()),
-                is_tcp: conversation.is_tcp(),
-                series,
-                state: conversation.state(),
-                name: name.clone(),
-            },
-        );
+        self.stage.conversations.add(bytes[0] + bytes[1], || Talked {
+            ends: sides.map(|side| conversation.end(side)),
+            bytes,
+            packets: sides.map(|side| news.packets[side.index()]),
+            times: (conversation.first_ns(), conversation.last_ns()),
+            is_tcp: conversation.is_tcp(),
+            series,
+            state: conversation.state(),
+            name: name.clone(),
+        });
         if !payload
             && !is_over
             && let Some(own) = self.part.quiet.of(conversation)

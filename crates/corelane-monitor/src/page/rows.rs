@@ -50,7 +50,7 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
         if scanners.contains(ip) {
             page.raw(" <mark>scanner</mark>");
         }
-        let Host { sent, received, conversations, served, ports, .. } = host;
+        let Host { sent, received, conversations, served, .. } = host;
         page.raw("</td>");
         number(page, sent + received, &bytes(sent + received));
         number(page, *sent, &bytes(*sent));
@@ -62,18 +62,17 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
         page.raw("</td>");
         number(page, u64::from(*served), &grouped(u64::from(*served)));
         page.raw("<td>");
-        let mut known: Vec<_> = ports.items().collect();
+        let mut known: Vec<_> = host.ports().collect();
         known.sort_unstable_by_key(|port| (port.number, port.is_tcp));
         for (place, port) in known.iter().enumerate() {
             html!(page, {if place > 0 { ", " } else { "" }} "<i>" {port.number} "</i>");
             html!(page, { if port.is_tcp { "" } else { "/udp" } });
         }
-        html!(page, {if ports.has_more() { ", …" } else { "" }} "</td><td class=\"o\">");
+        html!(page, {if host.has_more_ports() { ", …" } else { "" }} "</td><td class=\"o\">");
         let protocols: Vec<_> = host.protocols().map(corelane_net::protocol::Protocol::name).collect();
         html!(page, {protocols.join(", ")} "</td><td class=\"n\">");
-        if let Some(names) = &host.names {
-            html!(page, {names.items().join(", ")} {if names.has_more() { ", …" } else { "" }});
-        }
+        let names = host.names();
+        html!(page, {names.items().join(", ")} {if names.has_more() { ", …" } else { "" }});
         page.raw("</td></tr>");
     }
     end(page);

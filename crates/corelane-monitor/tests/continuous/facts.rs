@@ -249,7 +249,7 @@ fn a_long_conversation_is_in_each_second_with_what_it_had_then() {
         // It counts when it begins, and as answered when it is.
         assert_eq!([own.conversations, other.conversations], [u32::from(second == 0); 2]);
         assert_eq!([own.served, other.served], [0, u32::from(second == 1)]);
-        let reached = own.reached.iter().flat_map(|few| few.items()).map(|it| (it.host.to_string(), it.port.number));
+        let reached = own.reached().items().iter().map(|it| (it.host.to_string(), it.port.number));
         assert_eq!(reached.collect::<Vec<_>>(), [("10.0.0.2".to_owned(), 9999)][..usize::from(second > 0)]);
         let [(port, unknown)] = &facts.unknown[..] else { panic!("{second}: {facts:?}") };
         assert_eq!((port.number, unknown.conversations), (9999, u64::from(second == 0)));
@@ -319,7 +319,7 @@ fn what_a_scan_found_open_is_what_its_source_has_reached() {
     let run = case().alone(Reader::from_bytes(capture).expect("a capture"));
     let mut open = BTreeMap::<IpAddr, BTreeSet<(String, u16)>>::new();
     for (source, host) in steps(&run).into_iter().flat_map(|facts| &facts.hosts) {
-        for service in host.reached.iter().flat_map(|few| few.items()) {
+        for service in host.reached().items() {
             assert!(service.port.is_tcp || service.port.number != 135);
             open.entry(*source).or_default().insert((service.host.to_string(), service.port.number));
         }
