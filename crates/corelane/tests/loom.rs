@@ -593,14 +593,17 @@ mod models {
     }
 
     pub(super) fn both_ends_park_in_turn<D: Tested>() {
-        explore(2, || {
+        fn hand_over<D: Tested>(items: usize) {
             let (mut producer, mut consumer) = parking::<usize, D>(1);
-            let pusher = thread::spawn(move || (0..3).for_each(|item| producer.push(item).unwrap()));
-            for item in 0..3 {
+            let pusher = thread::spawn(move || (0..items).for_each(|item| producer.push(item).unwrap()));
+            for item in 0..items {
                 assert_eq!(consumer.pop(), Ok(item));
             }
             pusher.join().unwrap();
-        });
+        }
+        // For the third item both park again. With less order that takes minutes, and two items show what order is for.
+        explore_with(Barrier::Fences, 2, || hand_over::<D>(3));
+        explore_with(Barrier::ReadModifyWrite, 2, || hand_over::<D>(2));
     }
 
     pub(super) fn a_push_behind_popped_blocks_wakes_the_parked_consumer<D: Tested>() {
