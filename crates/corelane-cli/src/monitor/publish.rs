@@ -252,9 +252,9 @@ impl Publisher {
                 left = left.or_else(|| Some(rest.to_owned()));
             }
         }
-        // Only a signal leaves something of captures.
-        let exit = if self.is_live { Exit::Partial } else { self.interrupt.exit() };
-        left.map(|left| (left, exit))
+        // A signal is how a run on an interface ends; of captures it leaves a part.
+        let signal = if self.is_live { Exit::Done } else { self.interrupt.exit() };
+        left.map(|left| (left, Exit::Partial.and(signal)))
     }
 }
 

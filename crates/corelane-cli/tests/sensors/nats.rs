@@ -56,7 +56,7 @@ impl Client {
         assert!(answer.contains("\"seq\""), "{answer}");
     }
 
-    /// Makes the stream of the batches, of so many bytes at most; -1 is without a bound.
+    /// Makes the stream of the batches, of so many messages at most; -1 is without a bound.
     #[track_caller]
     pub(crate) fn make_stream(&self, most_messages: i64) {
         let config = format!(
