@@ -601,9 +601,10 @@ mod models {
             }
             pusher.join().unwrap();
         }
-        // For the third item both park again. With less order that takes minutes, and two items show what order is for.
         explore_with(Barrier::Fences, 2, || hand_over::<D>(3));
-        explore_with(Barrier::ReadModifyWrite, 2, || hand_over::<D>(2));
+        // For the third item both park again, which takes minutes with less order: the gate leaves it out.
+        let items = if std::env::var_os("CORELANE_QUICK_MODELS").is_some() { 2 } else { 3 };
+        explore_with(Barrier::ReadModifyWrite, 2, move || hand_over::<D>(items));
     }
 
     pub(super) fn a_push_behind_popped_blocks_wakes_the_parked_consumer<D: Tested>() {
