@@ -7,11 +7,11 @@
 mod site;
 
 use super::filter::Filter;
-use super::model::{Conversation, Ends, Host, KINDS, Model, Name, Scan, State};
+use super::model::{Conversation, Ends, Host, KINDS, Model, Name, State};
 use super::text::{self, clock, moment, short, span};
 use corelane_monitor::facts::Service;
 use corelane_monitor::sensors::SensorName;
-use corelane_monitor::{Alert, grouped};
+use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -75,8 +75,8 @@ pub(super) struct View {
     /// Those that there are, in the order of their keys.
     pub(super) panels: &'static [Panel],
     pub(super) focus: Panel,
-    /// The place in the panel's orders.
-    pub(super) orders: [usize; PANELS],
+    /// The place in the panel's orders, if one was chosen.
+    pub(super) orders: [Option<usize>; PANELS],
     /// The selected row of each panel, by what it is about.
     pub(super) selected: [Option<Subject>; PANELS],
     pub(super) filter: Filter,
@@ -134,7 +134,7 @@ impl View {
         View {
             panels: Panel::OF_WIRE,
             focus: Panel::Hosts,
-            orders: [0; PANELS],
+            orders: [None; PANELS],
             selected: [const { None }; PANELS],
             filter: Filter::default(),
             writes: None,
@@ -154,19 +154,27 @@ impl View {
         self.focus = self.panels[(place + by) % self.panels.len()];
     }
 
-    fn order(&self, panel: Panel) -> &'static str {
-        panel.orders()[self.orders[panel as usize]]
+    /// The place in the panel's orders. At the end of a capture rates say nothing, and totals are in their place.
+    fn order(&self, panel: Panel, model: &Model) -> usize {
+        let usual = usize::from(model.state == State::Over && panel.orders()[0] == "rate");
+        self.orders[panel as usize].unwrap_or(usual)
+    }
+
+    /// Goes on to the next order of the panel with the focus.
+    pub(super) fn reorder(&mut self, model: &Model) {
+        let next = (self.order(self.focus, model) + 1) % self.focus.orders().len();
+        self.orders[self.focus as usize] = Some(next);
     }
 
     /// The rows of a panel that the filter lets through, in order.
     pub(super) fn rows(&self, panel: Panel, model: &Model) -> Vec<Subject> {
-        let (filter, order) = (&self.filter, self.order(panel));
+        let (filter, order) = (&self.filter, panel.orders()[self.order(panel, model)]);
         match panel {
             Panel::Alerts => {
-                let subject = |scan: &Scan| scan.subject(model, &story(scan, model).0);
-                let mut scans: Vec<_> = model.scans.iter().filter(|scan| filter.fits(|| subject(scan))).collect();
+                let subject = |event: &ScanEvent| model.subject_of(event, &story(event, model).0);
+                let mut scans: Vec<_> = model.scans.iter().filter(|event| filter.fits(|| subject(event))).collect();
                 if order == "size" {
-                    scans.sort_by_key(|scan| Reverse(size(scan)));
+                    scans.sort_by_key(|event| Reverse(event.distinct));
                 }
                 scans.into_iter().map(subject_of).collect()
             }
@@ -262,17 +270,13 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const PLAIN: Style = Style::new();
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-fn subject_of(scan: &Scan) -> Subject {
-    let alert = &scan.event.scan;
+fn subject_of(event: &ScanEvent) -> Subject {
+    let alert = &event.scan;
     let (host, port) = match *alert {
         Alert::Vertical { destination, .. } => (Some(destination), None),
         Alert::Horizontal { port, .. } => (None, Some(port)),
     };
     Subject::Scan(alert.source(), alert.time_ns(), host, port)
-}
-
-fn size(scan: &Scan) -> u64 {
-    scan.ended.map_or(scan.event.scan.count(), |(_, count)| count)
 }
 
 /// The least width and height of a screen.
@@ -387,7 +391,9 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
         let at = put(buffer, area, 0, "/", BOLD);
         let at = put(buffer, area, at, writes, PLAIN);
         let hint = "  ip: port: sni: proto: or any word; Enter, Esc";
-        if usize::from(at) + hint.len() < usize::from(area.width) {
+        if let Some(unknown) = unknown_key(view) {
+            put(buffer, area, at + 2, &unknown, view.alarm());
+        } else if usize::from(at) + hint.len() < usize::from(area.width) {
             put(buffer, area, at, hint, view.dim());
         }
         return Some(Position { x: area.x + at.min(area.width - 1), y: area.y });
@@ -402,6 +408,9 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
     }
     if !view.filter.is_empty() {
         say(&format!("/{}", view.filter.text()), BOLD);
+    }
+    if let Some(unknown) = unknown_key(view) {
+        say(&unknown, view.alarm());
     }
     let waits = view.replay.and_then(|(_, at, next)| {
         let wait = next?.saturating_sub(at?) / 1_000_000_000;
@@ -420,6 +429,17 @@ fn footer(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) -> Option
     };
     say(keys, view.dim());
     None
+}
+
+/// That the filter has a key that there is not.
+fn unknown_key(view: &View) -> Option<String> {
+    let key = view.filter.unknown()?;
+    Some(format!("{key}: is no key; there are ip: port: sni: proto:"))
+}
+
+/// What sums above the panels begin with.
+fn in_all(view: &View) -> &'static str {
+    if view.filter.is_empty() { "in all" } else { "in all, unfiltered:" }
 }
 
 /// Columns of rates, and below them what there was in all, and over how long the columns go.
@@ -452,7 +472,8 @@ fn sparklines(area: Rect, buffer: &mut Buffer, model: &Model, view: &View) {
         rate = format!(", {} bit/s", short(last.bytes.saturating_mul(8)));
     }
     let text = format!(
-        "in all {} packets, {}B{rate}{dropped}",
+        "{} {} packets, {}B{rate}{dropped}",
+        in_all(view),
         grouped(model.wire.total.packets),
         short(model.wire.total.bytes)
     );
@@ -525,8 +546,7 @@ fn stack(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panels
         )
         .collect();
     let rows: Vec<_> = panels.iter().map(|&panel| view.rows(panel, model)).collect();
-    let need = |(rows, &panel): (&Vec<_>, &Panel)| 1 + u16::from(!rows.is_empty() && has_head(panel)) + lines(rows);
-    let needs: Vec<_> = rows.iter().zip(panels).map(need).collect();
+    let needs: Vec<_> = rows.iter().zip(panels).map(|(rows, &panel)| need(area, model, panel, rows)).collect();
     let first = panels.iter().position(|&panel| panel == Panel::Alerts);
     share(&mut heights, &needs, first);
     let mut rest = area;
@@ -537,9 +557,15 @@ fn stack(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, panels
     }
 }
 
-/// The lines for these rows, or for the word that there are none.
-fn lines(rows: &[Subject]) -> u16 {
-    u16::try_from(rows.len().max(1)).unwrap_or(u16::MAX / 2)
+/// The lines of a panel that shows all of these rows below its titles, or the word that there are none: at most two
+/// more than the area has.
+fn need(area: Rect, model: &Model, panel: Panel, rows: &[Subject]) -> u16 {
+    let height = usize::from(area.height);
+    let lines: usize = match panel {
+        Panel::Alerts => rows.iter().take(height).map(|row| wrapped(row, model, area.width, height).len()).sum(),
+        _ => rows.len(),
+    };
+    2 + lines.min(height) as u16
 }
 
 /// Gives lines of panels that have more than they need to those that need more: to the `first` one as many as it needs,
@@ -557,9 +583,8 @@ fn share(heights: &mut [u16], needs: &[u16], first: Option<usize>) {
     }
 }
 
-fn has_head(panel: Panel) -> bool {
-    panel != Panel::Alerts
-}
+/// The width of a time of day.
+const TIME: u16 = 8;
 
 /// A column: its title, its width, and whether it is one of numbers. One of width 0 takes the room that is left.
 type Column = (&'static str, u16, bool);
@@ -567,7 +592,9 @@ type Column = (&'static str, u16, bool);
 /// The columns of a panel; `first` is the width of the widest first cell that is seen.
 fn columns(panel: Panel, first: u16) -> Vec<Column> {
     match panel {
-        Panel::Alerts => vec![("UTC", 8, false), ("", 0, false)],
+        Panel::Alerts => {
+            vec![("from UTC", TIME, false), ("who scans what: counts are of failures, open is what answered", 0, false)]
+        }
         Panel::Hosts => vec![
             ("host", first.max(15), false),
             ("out bit/s", 9, true),
@@ -580,7 +607,13 @@ fn columns(panel: Panel, first: u16) -> Vec<Column> {
             vec![("client → server", 0, false), ("protocol", 10, false), ("bit/s", 5, true), ("bytes", 5, true)]
         }
         Panel::Names => {
-            vec![("UTC", 8, false), ("", 4, false), ("name", 0, false), ("count", 5, true), ("clients", 18, false)]
+            vec![
+                ("last UTC", TIME, false),
+                ("", 4, false),
+                ("name", 0, false),
+                ("count", 5, true),
+                ("clients", 18, false),
+            ]
         }
         Panel::Sensors => site::sensor_columns(first),
         Panel::Sources => site::source_columns(first),
@@ -606,34 +639,62 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
         Panel::Names => model.wire.is_cut[2],
     };
     let more = if is_cut { "+" } else { "" };
-    at = put(buffer, title, at, &format!(" {}{more} by {} ", grouped(count), view.order(panel)), view.dim());
+    let order = panel.orders()[view.order(panel, model)];
+    let but = if matches!(panel, Panel::Hosts | Panel::Conversations) { ", without failed attempts" } else { "" };
+    at = put(buffer, title, at, &format!(" {}{more} by {order}{but} ", grouped(count)), view.dim());
     let rule = "─".repeat(usize::from(title.width.saturating_sub(at)));
     put(buffer, title, at, &rule, view.dim());
     if rows.is_empty() {
-        let nothing = if view.filter.is_empty() { "none so far" } else { "none that the filter lets through" };
+        let nothing = match model.state {
+            _ if !view.filter.is_empty() => "none that the filter lets through",
+            State::Over => "none",
+            _ => "none so far",
+        };
         put(buffer, rest, 0, nothing, view.dim());
         return;
     }
-    let has_head = has_head(panel) && rest.height > 1;
-    let (head, rest) = cut(rest, u16::from(has_head));
+    let (head, rest) = cut(rest, u16::from(rest.height > 1));
     let height = usize::from(rest.height);
-    if has_focus {
-        view.page = height.max(1);
-    }
     let selected = view.selected[panel as usize].as_ref();
     let place = selected.and_then(|selected| rows.iter().position(|row| row == selected));
-    let first = place.map_or(0, |place| (place + 1).saturating_sub(height));
-    let seen: Vec<_> = rows.iter().skip(first).take(height).map(|row| cells(row, model, view)).collect();
-    let widest = seen.iter().filter_map(|cells| cells.first()).map(|(text, _)| text.len()).max().unwrap_or(0);
-    let columns = columns(panel, u16::try_from(widest).unwrap_or(u16::MAX));
-    if has_head {
-        let cells: Vec<_> = columns.iter().map(|&(title, ..)| (title.to_owned(), view.dim())).collect();
-        draw_row(head, buffer, &columns, &cells, None);
+    // The selected row has all its lines, and others where lines are free.
+    let lines = |row: &Subject, most: usize| match panel {
+        Panel::Alerts => wrapped(row, model, rest.width, most),
+        _ => Vec::new(),
+    };
+    let tall = place.map_or(1, |place| lines(&rows[place], height).len().max(1));
+    let first = place.map_or(0, |place| (place + tall).saturating_sub(height));
+    let seen: Vec<_> = rows.iter().skip(first).take((height + 1).saturating_sub(tall)).collect();
+    let mut free = (height + 1).saturating_sub(seen.len() + tall);
+    if has_focus {
+        view.page = seen.len().max(1);
     }
-    for (number, cells) in seen.iter().enumerate() {
-        let line = Rect { y: rest.y + number as u16, height: 1, ..rest };
-        let style = (has_focus && place == Some(first + number)).then_some(REVERSED);
-        draw_row(line, buffer, &columns, cells, style);
+    let seen: Vec<_> = seen.into_iter().map(|row| (row, cells(row, model, view))).collect();
+    let widest = seen.iter().filter_map(|(_, cells)| cells.first()).map(|(text, _)| text.len()).max().unwrap_or(0);
+    let columns = columns(panel, u16::try_from(widest).unwrap_or(u16::MAX));
+    let titles: Vec<_> = columns.iter().map(|&(title, ..)| (title.to_owned(), view.dim())).collect();
+    draw_row(head, buffer, &columns, &titles, None);
+    let mut below = rest;
+    for (number, (row, mut cells)) in seen.into_iter().enumerate() {
+        let is_selected = place == Some(first + number);
+        let style = (has_focus && is_selected).then_some(REVERSED);
+        let lines = lines(row, if is_selected { tall } else { 1 + free });
+        if !is_selected {
+            free -= lines.len().saturating_sub(1);
+        }
+        let mut line;
+        (line, below) = cut(below, 1);
+        let mut lines = lines.into_iter();
+        if let (Some((text, _)), Some(first)) = (cells.last_mut(), lines.next()) {
+            *text = first;
+        }
+        draw_row(line, buffer, &columns, &cells, style);
+        let colors = cells.last().map_or(PLAIN, |&(_, style)| style);
+        for text in lines {
+            (line, below) = cut(below, 1);
+            put(buffer, line, TIME + 1, &text, colors);
+            buffer.set_style(line, style.unwrap_or(PLAIN));
+        }
     }
 }
 
@@ -664,15 +725,11 @@ fn draw_row(line: Rect, buffer: &mut Buffer, columns: &[Column], cells: &[(Strin
 fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
     let plain = |text: String| (text, PLAIN);
     match row {
-        Subject::Scan(..) => {
-            let scan = model.scans.iter().find(|scan| subject_of(scan) == *row);
-            scan.map_or_else(Vec::new, |scan| {
-                let time = clock(scan.event.scan.time_ns());
-                let (text, opened) = story(scan, model);
-                let style = if opened { view.alarm() } else { view.found() };
-                vec![plain(time), (text, style)]
-            })
-        }
+        Subject::Scan(..) => scan_of(row, model).map_or_else(Vec::new, |event| {
+            let (text, opened) = story(event, model);
+            let style = if opened { view.alarm() } else { view.found() };
+            vec![plain(clock(event.first_ns)), (text, style)]
+        }),
         Subject::Host(address) => {
             let Some(host) = model.wire.hosts.get(address) else { return Vec::new() };
             let second = model.wire.second;
@@ -718,24 +775,61 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
     }
 }
 
+fn scan_of<'a>(row: &Subject, model: &'a Model) -> Option<&'a ScanEvent> {
+    model.scans.iter().find(|event| subject_of(event) == *row)
+}
+
+/// The lines of a scan's text, behind its time, in a panel of this width.
+fn wrapped(row: &Subject, model: &Model, width: u16, most: usize) -> Vec<String> {
+    let text = scan_of(row, model).map(|event| story(event, model).0).unwrap_or_default();
+    wrap(&text, usize::from(width.saturating_sub(TIME + 1)), most)
+}
+
+/// Breaks a text at its spaces, into so many lines at most. All but the first are indented; the last one has the rest,
+/// and may be too long.
+fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_inclusive(' ') {
+        let count = lines.len();
+        let line = &mut lines[count - 1];
+        if count < most && !line.is_empty() && line.chars().count() + word.trim_end().chars().count() > width {
+            line.truncate(line.trim_end().len());
+            lines.push(format!("  {word}"));
+        } else {
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 /// What happened, and whether anything answered.
-fn story(scan: &Scan, model: &Model) -> (String, bool) {
-    let alert = &scan.event.scan;
-    let by = scan.event.probe.map_or(String::new(), |probe| format!(" by {probe}"));
-    let what = match *alert {
-        Alert::Vertical { source, destination, .. } => format!("{source} scans {destination}{by}"),
-        Alert::Horizontal { source, port, .. } => format!("{source} scans port {port} of hosts{by}"),
+fn story(event: &ScanEvent, model: &Model) -> (String, bool) {
+    let carrier = if event.probe == Some(Probe::Udp) { "UDP" } else { "TCP" };
+    let by = event.probe.filter(|&probe| probe != Probe::Udp).map_or(String::new(), |probe| format!(" by {probe}"));
+    // What failed again may be what had failed before, and is not counted.
+    let is_all = event.state != ScanState::Found && event.distinct == event.scan.count();
+    let count = format!("{}{}", grouped(event.distinct), if is_all { "" } else { "+" });
+    let mut text = match event.scan {
+        Alert::Vertical { source, destination, .. } => {
+            format!("{source} scans {count} {carrier} ports of {destination}{by}")
+        }
+        Alert::Horizontal { source, port, .. } => {
+            format!("{source} scans {carrier} port {port} of {count} hosts{by}")
+        }
     };
-    // At the end they are counted, before it is only known that there are more than a scan needs.
-    let more = if scan.ended.is_some() { "" } else { "+" };
-    let mut text = format!("{what}: {}{more} failed", grouped(size(scan)));
-    let (answers, are_more) = model.answers(&scan.event);
+    let (answers, are_more) = model.answers(event);
     if !answers.is_empty() {
-        let open = match *alert {
+        let open = match event.scan {
             Alert::Vertical { .. } => list(answers.iter().map(|service| text::port(service.port))),
             Alert::Horizontal { .. } => list(answers.iter().map(|service| service.host.to_string())),
         };
         text = format!("{text}, open: {open}{}", if are_more { " and more" } else { "" });
+    }
+    if let ScanState::Ended { last_ns } = event.state {
+        let length = span(last_ns.saturating_sub(event.first_ns) / 1_000_000_000);
+        // No line is broken in it.
+        let took = format!("took {length}").replace(' ', "\u{a0}");
+        text = format!("{text}; {took}");
     }
     (text, !answers.is_empty())
 }
@@ -840,12 +934,12 @@ fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style
 }
 
 fn scans_of(model: &Model, address: IpAddr) -> impl Iterator<Item = String> {
-    let concerns = move |scan: &&Scan| {
-        let alert = &scan.event.scan;
+    let concerns = move |event: &&ScanEvent| {
+        let alert = &event.scan;
         alert.source() == address || matches!(alert, Alert::Vertical { destination, .. } if *destination == address)
     };
     let scans = model.scans.iter().filter(concerns);
-    scans.map(|scan| format!("{} {}", clock(scan.event.scan.time_ns()), story(scan, model).0))
+    scans.map(|event| format!("{} {}", clock(event.first_ns), story(event, model).0))
 }
 
 /// A name, and how often this host asked for it.
@@ -879,16 +973,22 @@ const KEYS: [Help; 9] = [
     ("", "ip:10.0.0.0/8  ip:10.1.  port:443  sni:example  proto:dns"),
 ];
 
+/// Words of scans.
+const FROM: Help = ("from UTC", "a scan's first failure; a UDP probe fails 60 s after it was sent");
+const MORE: Help = ("999+ ports", "failed at least: it goes on, or tried some again after --forget");
+
 /// Keys and words of what passes here.
-const OF_WIRE: [Help; 10] = [
-    ("", "any other word looks at all of a row; of a scan, at what it found open too"),
+const OF_WIRE: [Help; 12] = [
+    ("", "any other word looks at all of a row, and at what was open"),
     ("Space", "stops the screen; a replay stops too, a capture goes on"),
     ("< >", "half the speed of a replay, and twice"),
     ("n", "goes to the next packet of a replay"),
     ("", ""),
-    ("UTC", "when an alert was found, some failures after its scan began; of a name, the latest"),
-    ("columns", "a second each, the latest at the right"),
+    FROM,
+    MORE,
     ("open", "what answered a scanner, 64 ports and hosts at most"),
+    ("bytes, conv.", "without failed attempts; the columns and sums above have all"),
+    ("columns", "a second each, the latest at the right"),
     ("bit/s", "the mean of the last four seconds of the capture"),
     ("k, M, G", "thousands, millions, thousands of millions"),
 ];
@@ -908,7 +1008,6 @@ mod tests {
     use super::super::model::{Recent, Second};
     use super::*;
     use corelane_monitor::facts::Port;
-    use corelane_monitor::{Probe, ScanEvent, ScanState};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -948,12 +1047,25 @@ mod tests {
         model.wire.conversations.insert(ends, told);
         let name = Name { count: 1, last_ns: 3722 * SECOND, clients: vec![(client, 1)], ..Name::default() };
         model.wire.names.insert((1, names[0].clone()), name);
-        let scan = |probe, scan| ScanEvent { probe, scan, state: ScanState::Found };
         let alert = Alert::Vertical { source: scanner, destination: target, count: 21, time_ns: 3700 * SECOND };
-        model.scan(&scan(None, alert));
+        model.scan(&found(None, alert));
         let alert = Alert::Horizontal { source: scanner, port: 53, count: 21, time_ns: 3710 * SECOND };
-        model.scan(&scan(Some(Probe::Udp), alert));
+        model.scan(&found(Some(Probe::Udp), alert));
         model
+    }
+
+    /// A scan that has just been found, two seconds after its first failure.
+    pub(super) fn found(probe: Option<Probe>, scan: Alert) -> ScanEvent {
+        let (first_ns, distinct) = (scan.time_ns().saturating_sub(2 * SECOND), scan.count());
+        ScanEvent { probe, scan, first_ns, distinct, state: ScanState::Found }
+    }
+
+    /// That scan, over at this time, with so many failures, of which so many are of different ports.
+    fn over(event: &ScanEvent, last_s: u64, failures: u64, distinct: u64) -> ScanEvent {
+        let mut scan = event.scan.clone();
+        let (Alert::Vertical { count, .. } | Alert::Horizontal { count, .. }) = &mut scan;
+        *count = failures;
+        ScanEvent { scan, distinct, state: ScanState::Ended { last_ns: last_s * SECOND }, ..event.clone() }
     }
 
     pub(super) fn drawn(width: u16, height: u16, model: &Model, view: &mut View) -> Vec<String> {
@@ -972,9 +1084,10 @@ corelane top eth0                                1970-01-01 01:02:03 UTC, 62 min
      0 dropped/s
 in all 4,101 packets, 2.1MB, 16M bit/s, none dropped       columns: the last 4 s
 1 Alerts 2 by latest ───────────────────────────────────────────────────────────
-01:01:50 10.0.0.9 scans port 53 of hosts by UDP: 21+ failed
-01:01:40 10.0.0.9 scans 10.0.0.5: 21+ failed, open: 22, 80
-2 Talkers 4 by rate ────────────────────────────────────────────────────────────
+from UTC who scans what: counts are of failures, open is what answered
+01:01:48 10.0.0.9 scans UDP port 53 of 21+ hosts
+01:01:38 10.0.0.9 scans 21+ TCP ports of 10.0.0.5, open: 22, 80
+2 Talkers 4 by rate, without failed attempts ───────────────────────────────────
 host            out bit/s in bit/s bytes conv. answers at, names
 2001:db8::7          8.0k        0  2.0M     1
 2001:db8::80            0        0  2.0M     1 443, www.example.com
@@ -983,12 +1096,11 @@ host            out bit/s in bit/s bytes conv. answers at, names
 
 
 
-
-3 Conversations 1 by rate ──────────────────────────────────────────────────────
+3 Conversations 1 by rate, without failed attempts ─────────────────────────────
 client → server                                           protocol   bit/s bytes
 [2001:db8::7]:50000 → [2001:db8::80]:443 www.example.com  tls            0  2.0M
 4 Names 1 by latest ────────────────────────────────────────────────────────────
-UTC           name                                      count clients
+last UTC      name                                      count clients
 01:02:02 tls  www.example.com                               1 2001:db8::7
 Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? help";
         assert_eq!(drawn(80, 24, &model(), &mut View::new(false)).join("\n"), expected);
@@ -1023,11 +1135,13 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             drawn(100, 60, &model, &mut view).join("\n")
         };
         let scanner = of("10.0.0.9");
-        for part in ["scans 10.0.0.5: 21+ failed, open: 22, 80", "by UDP", "Reached\n10.0.0.5:22\n10.0.0.5:80"] {
+        for part in
+            ["scans 21+ TCP ports of 10.0.0.5, open: 22, 80", "UDP port 53 of", "Reached\n10.0.0.5:22\n10.0.0.5:80"]
+        {
             assert!(scanner.contains(part), "{part}: {scanner}");
         }
         let target = of("10.0.0.5");
-        assert!(target.contains("answers at    22, 80") && target.contains("scans 10.0.0.5"), "{target}");
+        assert!(target.contains("answers at    22, 80") && target.contains("ports of 10.0.0.5"), "{target}");
         let client = of("2001:db8::7");
         for part in ["Asked for\ntls  www.example.com, 1×", "[2001:db8::80]:443 tcp tls 2.0MB www.example.com"] {
             assert!(client.contains(part), "{part}: {client}");
@@ -1080,8 +1194,128 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             let view = View { filter: Filter::of(filter), ..View::new(false) };
             view.rows(Panel::Alerts, &model).len()
         };
-        let found = ["port:22", "port:53", "port:23", "scans", "failed", "OPEN", "closed", "ip:10.0.0.5"].map(alerts);
-        assert_eq!(found, [1, 1, 0, 2, 2, 1, 0, 1]);
+        let found = ["port:22", "port:53", "port:23", "scans", "hosts", "OPEN", "closed", "ip:10.0.0.5"].map(alerts);
+        assert_eq!(found, [1, 1, 0, 2, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_scan_says_how_many_failed_and_in_what_time() {
+        let mut model = model();
+        let [horizontal, vertical] = [0, 1].map(|place| model.scans[place].clone());
+        let xmas = ScanEvent { probe: Some(Probe::Xmas), ..vertical.clone() };
+        model.scan(&xmas);
+        // 400 more failures were of ports that had failed before, or of others.
+        model.scan(&over(&vertical, 3820, 1400, 1000));
+        model.scan(&over(&horizontal, 3720, 231, 231));
+        let texts: Vec<_> = model.scans.iter().map(|event| story(event, &model).0).collect();
+        let expected = [
+            "10.0.0.9 scans 21+ TCP ports of 10.0.0.5 by Xmas, open: 22, 80",
+            "10.0.0.9 scans UDP port 53 of 231 hosts; took\u{a0}12\u{a0}s",
+            "10.0.0.9 scans 1,000+ TCP ports of 10.0.0.5, open: 22, 80; took\u{a0}2\u{a0}min",
+        ];
+        assert_eq!(texts, expected);
+        let mut view = View::new(false);
+        view.orders[Panel::Alerts as usize] = Some(1);
+        let largest = view.rows(Panel::Alerts, &model).swap_remove(0);
+        assert_eq!(largest, subject_of(&vertical));
+    }
+
+    /// A scanner that found much open, and others.
+    fn much_open() -> Model {
+        let mut model = model();
+        let [scanner, target]: [IpAddr; 2] = ["10.0.0.9", "10.0.0.5"].map(|text| text.parse().unwrap());
+        let reached = (1020..1036).map(|number| Service { host: target, port: tcp(number) }).collect();
+        model.wire.hosts.get_mut(&scanner).unwrap().reached = reached;
+        model
+    }
+
+    #[test]
+    fn what_was_open_goes_on_in_lines_that_are_free() {
+        let mut model = much_open();
+        let alerts = |model: &Model, view: &mut View, height| -> Vec<String> {
+            let lines = drawn(80, height, model, view);
+            let behind = lines.into_iter().skip_while(|line| !line.starts_with("from UTC")).skip(1);
+            behind.take_while(|line| !line.starts_with("2 Talkers")).collect()
+        };
+        let all = [
+            "01:01:48 10.0.0.9 scans UDP port 53 of 21+ hosts",
+            "01:01:38 10.0.0.9 scans 21+ TCP ports of 10.0.0.5, open: 1020, 1021, 1022, 1023,",
+            "           1024, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1032, 1033, 1034,",
+            "           1035",
+        ];
+        assert_eq!(alerts(&model, &mut View::new(false), 24), all);
+        // Where there are more scans than lines, that of the selected one alone.
+        for port in 1..=60 {
+            let source = [10, 0, 0, 9].into();
+            model.scan(&found(Some(Probe::Udp), Alert::Horizontal { source, port, count: 21, time_ns: 3720 * SECOND }));
+        }
+        let lines = alerts(&model, &mut View::new(false), 24);
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.contains(" scans UDP ")), "{lines:#?}");
+        let mut view = View { focus: Panel::Alerts, ..View::new(false) };
+        view.go(-1, &model);
+        let lines = alerts(&model, &mut view, 24);
+        assert_eq!(lines[lines.len() - 3..], all[1..]);
+        assert!(lines.len() > 4, "{lines:#?}");
+        // A window as low as may be has a line for it.
+        assert!(drawn(40, 10, &model, &mut view).iter().any(|line| line.starts_with("01:01:38 10.0.0.9 scans 21+")));
+        view.go(-1, &model);
+        assert!(!alerts(&model, &mut view, 24).concat().contains("1035"));
+    }
+
+    #[test]
+    fn lines_are_broken_at_spaces() {
+        assert_eq!(wrap("one, two, three", 80, 9), ["one, two, three"]);
+        assert_eq!(wrap("one, two, three", 9, 9), ["one, two,", "  three"]);
+        assert_eq!(wrap("one, two, three", 8, 2), ["one,", "  two, three"]);
+        assert_eq!(wrap("one, two, three", 1, 9), ["one,", "  two,", "  three"]);
+        assert_eq!(wrap("one, two", 1, 0), ["one, two"]);
+    }
+
+    /// At its end a capture has no rates.
+    #[test]
+    fn the_end_is_in_the_order_of_totals_and_has_no_so_far() {
+        let mut model = model();
+        model.wire.names.clear();
+        let title = |model: &Model, view: &mut View| drawn(80, 24, model, view).concat();
+        let mut view = View::new(false);
+        let text = title(&model, &mut view);
+        assert!(text.contains("2 Talkers 4 by rate") && text.contains("none so far"), "{text}");
+        model.set(State::Over);
+        let text = title(&model, &mut view);
+        assert!(text.contains("2 Talkers 4 by bytes") && text.contains("3 Conversations 1 by bytes"), "{text}");
+        assert!(text.contains("4 Names 0 by latest") && text.contains("none ") && !text.contains("so far"), "{text}");
+        // The next one, and round to that by rate: which stays, as it was chosen.
+        let orders = [0; 4].map(|_| {
+            view.reorder(&model);
+            Panel::Hosts.orders()[view.order(Panel::Hosts, &model)]
+        });
+        assert_eq!(orders, ["conversations", "address", "rate", "bytes"]);
+    }
+
+    #[test]
+    fn a_filter_says_what_it_leaves_alone_and_that_a_key_is_none() {
+        let model = model();
+        let text = |filter: &str, writes: Option<&str>| {
+            let writes = writes.map(str::to_owned);
+            let mut view = View { filter: Filter::of(filter), writes, ..View::new(false) };
+            drawn(80, 24, &model, &mut view)
+        };
+        assert!(text("", None)[3].starts_with("in all 4,101 packets"));
+        assert!(text("port:1", None)[3].starts_with("in all, unfiltered: 4,101 packets"));
+        let no_key = "foo: is no key; there are ip: port: sni: proto:";
+        assert!(text("foo:bar", None)[23].starts_with(&format!("/foo:bar  {no_key}  ")));
+        assert_eq!(text("foo:bar", Some("foo:bar"))[23], format!("/foo:bar  {no_key}"));
+        assert!(!text("port:1", None)[23].contains("is no key"));
+        assert_eq!(text("port:1", Some("port:1"))[23], "/port:1  ip: port: sni: proto: or any word; Enter, Esc");
+    }
+
+    /// The help has a line for each of its words in a small terminal.
+    #[test]
+    fn the_help_fits_a_small_terminal() {
+        for own in [&OF_WIRE[..], &site::HELP] {
+            assert!(1 + KEYS.len() + own.len() <= 22);
+            assert!(KEYS.iter().chain(own).all(|(_, text)| text.chars().count() <= 80 - 16), "{own:?}");
+        }
     }
 
     #[test]
@@ -1097,10 +1331,10 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let mut model = model();
         for port in 1..=8 {
             let scan = Alert::Horizontal { source: [10, 0, 0, 9].into(), port, count: 21, time_ns: 0 };
-            model.scan(&ScanEvent { probe: None, scan, state: ScanState::Found });
+            model.scan(&found(None, scan));
         }
         let lines = drawn(80, 30, &model, &mut View::new(false));
-        assert_eq!(lines.iter().filter(|line| line.contains(" scans ")).count(), 10, "{lines:#?}");
+        assert_eq!(lines.iter().filter(|line| line.contains("10.0.0.9 scans ")).count(), 10, "{lines:#?}");
         assert_eq!(lines.len(), 30);
         assert!(lines.iter().any(|line| line.contains("4 Names 1")), "{lines:#?}");
     }
@@ -1113,7 +1347,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             model.wire.hosts.insert(IpAddr::from([192, 0, 2, number]), host);
         }
         let mut view = View::new(false);
-        view.orders[Panel::Hosts as usize] = 1;
+        view.orders[Panel::Hosts as usize] = Some(1);
         view.go(0, &model);
         view.go(50, &model);
         let selected = view.selected[Panel::Hosts as usize].clone().unwrap();
@@ -1143,7 +1377,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let long: IpAddr = "2001:db8:1111:2222:3333:4444:5555:6666".parse().unwrap();
         model.wire.hosts.insert(long, Host { sent: 1 << 40, ports: vec![tcp(1025)], ..Host::default() });
         let lines = drawn(80, 24, &model, &mut View::new(false));
-        assert!(lines.iter().any(|line| line.contains("open: 1020, 1021") && line.ends_with('…')), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.starts_with("           1035,") && line.ends_with('…')), "{lines:#?}");
         assert!(lines.iter().any(|line| line.starts_with(&long.to_string())), "{lines:#?}");
         assert!(details_of(&model, &View::new(false), scanner).iter().any(|(line, _)| line.contains("1079 and more")));
     }
@@ -1154,11 +1388,9 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let mut view = View::new(false);
         let mut first = Vec::new();
         for order in 0..Panel::Hosts.orders().len() {
-            view.orders[Panel::Hosts as usize] = order;
+            view.orders[Panel::Hosts as usize] = Some(order);
             first.push(view.rows(Panel::Hosts, &model)[0].host(&model).unwrap().to_string());
         }
         assert_eq!(first, ["2001:db8::7", "2001:db8::7", "10.0.0.5", "10.0.0.5"]);
-        view.orders[Panel::Alerts as usize] = 1;
-        assert_eq!(view.rows(Panel::Alerts, &model).len(), 2);
     }
 }

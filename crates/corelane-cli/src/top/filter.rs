@@ -33,10 +33,13 @@ enum Word {
 pub(super) struct Filter {
     text: String,
     words: Vec<Word>,
+    /// What is written like a key, and is none.
+    unknown: Option<String>,
 }
 
 impl Filter {
     pub(super) fn of(text: &str) -> Self {
+        let mut unknown = None;
         let words = text.split_whitespace().filter_map(|word| {
             let word = word.to_lowercase();
             let (kind, rest) = word.split_once(':').unwrap_or(("", &word));
@@ -49,14 +52,25 @@ impl Filter {
                 "port" => Word::Port(rest.to_owned()),
                 "sni" => Word::Name(rest.to_owned()),
                 "proto" => Word::Protocol(rest.to_owned()),
-                _ => Word::Any(word),
+                _ => {
+                    if is_like_key(kind) && !rest.is_empty() {
+                        unknown = Some(kind.to_owned());
+                    }
+                    Word::Any(word)
+                }
             })
         });
-        Filter { text: text.to_owned(), words: words.collect() }
+        let words = words.collect();
+        Filter { text: text.to_owned(), words, unknown }
     }
 
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// A key that there is not.
+    pub(super) fn unknown(&self) -> Option<&str> {
+        self.unknown.as_deref()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -71,6 +85,12 @@ impl Filter {
         let subject = subject();
         self.words.iter().all(|word| subject.has(word))
     }
+}
+
+/// Letters, but no group of an IPv6 address.
+fn is_like_key(text: &str) -> bool {
+    let is_group = text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    !is_group && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 /// Half an address fits where it ends with a separator, or with `*`.
@@ -153,6 +173,23 @@ mod tests {
             "port:443 proto:dns",
         ] {
             assert!(!fits(no), "{no}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_there_is_not_is_told_from_words_and_addresses() {
+        for (filter, unknown) in [
+            ("foo:bar", Some("foo")),
+            ("port:80 Host:www", Some("host")),
+            ("fade:1 added:1", Some("added")),
+            ("foo:", None),
+            (":80", None),
+            ("ip:10.1. sni:x proto:tls", None),
+            ("2001:db8::7 fe80:: dead:beef", None),
+            ("10.0.0.1:443", None),
+            ("", None),
+        ] {
+            assert_eq!(Filter::of(filter).unknown(), unknown, "{filter}");
         }
     }
 }

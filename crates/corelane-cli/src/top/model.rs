@@ -120,14 +120,6 @@ pub(super) struct Name {
     pub(super) servers: Vec<IpAddr>,
 }
 
-/// A scan that was alerted.
-#[derive(Clone, Debug)]
-pub(super) struct Scan {
-    pub(super) event: ScanEvent,
-    /// When it failed last and how often in all, once that is known.
-    pub(super) ended: Option<(u64, u64)>,
-}
-
 /// How far the run has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
@@ -151,8 +143,8 @@ pub(super) struct Model {
     pub(super) state: State,
     /// Rises with every change.
     pub(super) version: u64,
-    /// Latest first.
-    pub(super) scans: VecDeque<Scan>,
+    /// The last news of each scan, those that were found last first.
+    pub(super) scans: VecDeque<ScanEvent>,
     /// Scans that were alerted in all.
     pub(super) alerts: u64,
     pub(super) messages: VecDeque<String>,
@@ -214,15 +206,15 @@ impl Model {
     /// Takes news of a scan.
     pub(super) fn scan(&mut self, event: &ScanEvent) {
         self.version += 1;
-        if let ScanState::Ended { last_ns } = event.state {
-            let is_it = |scan: &&mut Scan| scan.ended.is_none() && scan.event.is_of(event);
+        if event.state != ScanState::Found {
+            let is_it = |scan: &&mut ScanEvent| scan.state == ScanState::Found && scan.is_of(event);
             if let Some(scan) = self.scans.iter_mut().find(is_it) {
-                scan.ended = Some((last_ns, event.scan.count()));
+                *scan = event.clone();
             }
             return;
         }
         self.alerts += 1;
-        self.scans.push_front(Scan { event: event.clone(), ended: None });
+        self.scans.push_front(event.clone());
         self.scans.truncate(ALERTS);
     }
 
@@ -241,7 +233,7 @@ impl Model {
         self.wire.step(report, captured);
         if let Some(facts) = facts {
             // Those that were alerted stay, as what they reached is asked for.
-            let scanners = self.scans.iter().map(|scan| scan.event.scan.source()).collect();
+            let scanners = self.scans.iter().map(|event| event.scan.source()).collect();
             self.wire.facts(facts, &scanners);
         }
     }
@@ -259,6 +251,23 @@ impl Model {
             .collect();
         found.sort_unstable();
         (found, host.reached_more)
+    }
+
+    /// What the filter looks at in a scan. As on the page, what answered is part of it. `text` is that of its row.
+    pub(super) fn subject_of(&self, event: &ScanEvent, text: &str) -> Subject {
+        let text = text.to_lowercase();
+        let mut subject = Subject { hosts: vec![event.scan.source()], text, ..Subject::default() };
+        for service in self.answers(event).0 {
+            subject.hosts.push(service.host);
+            subject.ports.push(service.port.number);
+        }
+        match event.scan {
+            Alert::Vertical { destination, .. } => subject.hosts.push(destination),
+            Alert::Horizontal { port, .. } => subject.ports.push(port),
+        }
+        let probe = event.probe.map_or("syn".to_owned(), |probe| probe.to_string().to_lowercase());
+        subject.protocols = vec!["scan".to_owned(), event.scan.kind().to_owned(), probe];
+        subject
     }
 }
 
@@ -396,25 +405,6 @@ impl Name {
     }
 }
 
-impl Scan {
-    /// As on the page, what answered is part of a scan. `text` is that of its row.
-    pub(super) fn subject(&self, model: &Model, text: &str) -> Subject {
-        let text = text.to_lowercase();
-        let mut subject = Subject { hosts: vec![self.event.scan.source()], text, ..Subject::default() };
-        for service in model.answers(&self.event).0 {
-            subject.hosts.push(service.host);
-            subject.ports.push(service.port.number);
-        }
-        match self.event.scan {
-            Alert::Vertical { destination, .. } => subject.hosts.push(destination),
-            Alert::Horizontal { port, .. } => subject.ports.push(port),
-        }
-        let probe = self.event.probe.map_or("syn".to_owned(), |probe| probe.to_string().to_lowercase());
-        subject.protocols = vec!["scan".to_owned(), self.event.scan.kind().to_owned(), probe];
-        subject
-    }
-}
-
 /// Keeps the last of a list.
 fn latest<T>(list: &mut VecDeque<T>, most: usize) {
     list.drain(..list.len().saturating_sub(most));
@@ -523,13 +513,14 @@ mod tests {
         let (source, destination) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let event = |time_ns, count, state| {
             let scan = Alert::Vertical { source, destination, count, time_ns };
-            ScanEvent { probe: None, scan, state }
+            ScanEvent { probe: None, scan, first_ns: 4, distinct: count, state }
         };
         let mut model = Model::default();
         model.scan(&event(5, 21, ScanState::Found));
         model.scan(&event(9, 21, ScanState::Found));
         model.scan(&event(5, 800, ScanState::Ended { last_ns: 8 }));
-        assert_eq!(model.scans.iter().map(|scan| scan.ended).collect::<Vec<_>>(), [None, Some((8, 800))]);
+        let scans: Vec<_> = model.scans.iter().map(|event| (event.state, event.scan.count())).collect();
+        assert_eq!(scans, [(ScanState::Found, 21), (ScanState::Ended { last_ns: 8 }, 800)]);
         assert_eq!(model.alerts, 2);
         let service = |host, number| Service { host, port: Port { is_tcp: true, number } };
         let reached = vec![service(destination, 443), service(source, 1), service(destination, 22)];
@@ -537,7 +528,7 @@ mod tests {
         let answers = |event: &ScanEvent| -> Vec<_> {
             model.answers(event).0.iter().map(|service| service.port.number).collect()
         };
-        let mut event = model.scans[0].event.clone();
+        let mut event = model.scans[0].clone();
         assert_eq!(answers(&event), [22, 443]);
         event.scan = Alert::Horizontal { source, port: 1, count: 21, time_ns: 0 };
         assert_eq!(answers(&event), [1]);

@@ -226,8 +226,7 @@ impl Screen<'_> {
                 }
             }
             KeyCode::Char('s') => {
-                let order = &mut view.orders[view.focus as usize];
-                *order = (*order + 1) % view.focus.orders().len();
+                self.with_model(shared, |view, model| view.reorder(model));
             }
             KeyCode::Up | KeyCode::Char('k') => self.go(-1, shared),
             KeyCode::Down | KeyCode::Char('j') => self.go(1, shared),
@@ -330,7 +329,10 @@ mod tests {
         press(&mut screen, &shared, "\t\t\t");
         assert_eq!(screen.view.focus, Panel::Alerts);
         press(&mut screen, &shared, "3ss");
-        assert_eq!((screen.view.focus, screen.view.orders), (Panel::Conversations, [0, 0, 2, 0, 0, 0]));
+        assert_eq!(
+            (screen.view.focus, screen.view.orders),
+            (Panel::Conversations, [None, None, Some(2), None, None, None])
+        );
         assert_eq!(press(&mut screen, &shared, "q"), Then::End);
         let control = |key| KeyEvent::new(KeyCode::Char(key), KeyModifiers::CONTROL);
         assert_eq!(screen.key(control('c'), &shared), Then::End);

@@ -426,7 +426,7 @@ mod tests {
     /// Time and count of each scan that is shown.
     fn scans(look: &Look) -> Vec<(u64, u64)> {
         let scan = |event: &corelane_monitor::ScanEvent| (event.scan.time_ns() / STEP_NS, event.scan.count());
-        look.screen.model().scans.iter().map(|it| scan(&it.event)).collect()
+        look.screen.model().scans.iter().map(scan).collect()
     }
 
     #[test]

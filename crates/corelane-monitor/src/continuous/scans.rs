@@ -30,6 +30,11 @@ pub struct ScanEvent {
     /// The scan. Its time is that of the failure by which it was found, also when it has ended. Its count is that of
     /// the failures by which it was found or, at its end, of all.
     pub scan: Alert,
+    /// The time of the first of these failures, in nanoseconds since the epoch.
+    pub first_ns: u64,
+    /// So many different ports or hosts failed at least. A failure is forgotten after a while, and the same one counts
+    /// anew then: these are those that failed before that. If they are as many as all, there are no others.
+    pub distinct: u64,
     /// Whether it was found or has ended.
     pub state: ScanState,
 }
@@ -75,9 +80,12 @@ struct Group {
 /// A scan that was alerted.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Quiet {
+    first_ns: u64,
     found_ns: u64,
     last_ns: u64,
     count: u64,
+    /// Those before the first can be forgotten: until then no member fails twice.
+    distinct: u64,
 }
 
 /// The groups of all sources.
@@ -233,6 +241,7 @@ impl Scans {
         });
         if let Some(quiet) = &mut group.quiet {
             quiet.count += 1;
+            quiet.distinct += u64::from(!self.continuous.forgets(step_of(time_ns), quiet.first_ns));
             quiet.last_ns = quiet.last_ns.max(time_ns);
             return;
         }
@@ -249,13 +258,15 @@ impl Scans {
             return;
         }
         let count = group.failures.len() as u64;
+        let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
+        let quiet = Quiet { first_ns, found_ns: time_ns, last_ns: time_ns, count, distinct: count };
         group.failures = VecDeque::new();
         group.answers = VecDeque::new();
-        group.quiet = Some(Quiet { found_ns: time_ns, last_ns: time_ns, count });
+        group.quiet = Some(quiet);
         group.due = step_of(time_ns).saturating_add(suppress_s);
         queue.entry(group.due).or_default().push(key);
         self.found[usize::from(key.1.is_some())] += 1;
-        events.push(ScanEvent::new(key, count, time_ns, ScanState::Found));
+        events.push(ScanEvent::new(key, &quiet, ScanState::Found));
     }
 
     /// Looks at a group that is due at the end of this step: forgets failures, and removes it if none are left.
@@ -312,10 +323,9 @@ impl Scans {
 
     /// Scans that were alerted and are only counted for now, in no order. Their count is that of the failures so far.
     pub(crate) fn going_on(&self) -> impl Iterator<Item = ScanEvent> {
-        self.groups.iter().filter_map(|(key, group)| {
-            let Quiet { found_ns, count, .. } = group.quiet?;
-            Some(ScanEvent::new(*key, count, found_ns, ScanState::Found))
-        })
+        self.groups
+            .iter()
+            .filter_map(|(key, group)| Some(ScanEvent::new(*key, group.quiet.as_ref()?, ScanState::Found)))
     }
 
     /// Takes the reports that have counted, where they are given out. At the end of the run those that would have
@@ -366,8 +376,8 @@ impl Group {
 
     /// That its scan has ended, if it was alerted.
     fn ended(&self, key: Key) -> Option<ScanEvent> {
-        let Quiet { found_ns, last_ns, count } = self.quiet?;
-        Some(ScanEvent::new(key, count, found_ns, ScanState::Ended { last_ns }))
+        let quiet = self.quiet?;
+        Some(ScanEvent::new(key, &quiet, ScanState::Ended { last_ns: quiet.last_ns }))
     }
 
     /// Forgets failures that do not count in this step.
@@ -399,12 +409,13 @@ impl Group {
 }
 
 impl ScanEvent {
-    fn new((source, probe, target): Key, count: u64, time_ns: u64, state: ScanState) -> Self {
+    fn new((source, probe, target): Key, quiet: &Quiet, state: ScanState) -> Self {
+        let Quiet { first_ns, found_ns: time_ns, count, distinct, .. } = *quiet;
         let scan = match target {
             Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
             Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
         };
-        ScanEvent { probe, scan, state }
+        ScanEvent { probe, scan, first_ns, distinct, state }
     }
 
     /// Whether both are about one scan.

@@ -217,7 +217,7 @@ const LET_IN_NS: u64 = 60 * STEP_NS;
 /// One for which there was no room to wait would be left out again, unless it has come up to the others.
 const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
 
-const SNAPSHOT: &[u8; 4] = b"CLA\x02";
+const SNAPSHOT: &[u8; 4] = b"CLA\x03";
 
 /// Why a snapshot cannot be gone on from.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, t
 use crate::support::{Case, Watched, plan};
 use corelane_monitor::{Alert, Continuous, Probe, QueueKind, ScanEvent, ScanState, Settings};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What the contract wants of these packets.
@@ -207,31 +207,38 @@ fn scans(
     continuous: &Continuous,
     last_step: u64,
 ) -> Vec<(u64, ScanEvent)> {
-    let event = |count: usize, time_ns: u64, state: ScanState| {
-        let count = count as u64;
+    // Failures with their members, the first one first.
+    let event = |failed: &[(u64, Target)], time_ns: u64, state: ScanState| {
+        let count = failed.len() as u64;
         let scan = match target {
             Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
             Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
         };
-        ScanEvent { probe, scan, state }
+        let (first_ns, _) = failed[0];
+        let early = failed.iter().filter(|&&(time, _)| step(time) - step(first_ns) <= continuous.forget_s);
+        let early: Vec<_> = early.map(|&(_, member)| member).collect();
+        let distinct = early.len() as u64;
+        assert_eq!(BTreeSet::from_iter(early).len() as u64, distinct, "none of them failed twice");
+        ScanEvent { probe, scan, first_ns, distinct, state }
+    };
+    let ended = |failed: &[(u64, Target)], found: u64| {
+        let (last_ns, _) = failed[failed.len() - 1];
+        event(failed, found, ScanState::Ended { last_ns })
     };
     let quiet_until = |found: u64| step(found).saturating_add(continuous.suppress_s).min(last_step);
     let mut events = Vec::new();
     let mut failures: Vec<(u64, Target)> = Vec::new();
     let mut answers: Vec<u64> = Vec::new();
-    // Found when, failures since then and before, the last of them.
-    let mut quiet: Option<(u64, usize, u64)> = None;
+    // Found when, failures since then and before.
+    let mut quiet: Option<(u64, Vec<(u64, Target)>)> = None;
     for (outcome, member) in outcomes {
         let now = step(outcome.time);
-        if let Some((found, count, last_ns)) = quiet
-            && now > quiet_until(found)
-        {
-            events.push((quiet_until(found), event(count, found, ScanState::Ended { last_ns })));
-            quiet = None;
+        if let Some((found, failed)) = quiet.take_if(|&mut (found, _)| now > quiet_until(found)) {
+            events.push((quiet_until(found), ended(&failed, found)));
         }
-        if let Some((_, count, last_ns)) = &mut quiet {
+        if let Some((_, failed)) = &mut quiet {
             if !outcome.answered {
-                (*count, *last_ns) = (*count + 1, outcome.time);
+                failed.push((outcome.time, *member));
             }
             continue;
         }
@@ -247,14 +254,13 @@ fn scans(
         answers.retain(|&time| time >= since);
         let of_all = failures.len() + answers.len();
         if !outcome.answered && failures.len() > threshold && answers.len() * 5 < of_all {
-            events.push((now, event(failures.len(), outcome.time, ScanState::Found)));
-            quiet = Some((outcome.time, failures.len(), outcome.time));
-            failures.clear();
+            events.push((now, event(&failures, outcome.time, ScanState::Found)));
+            quiet = Some((outcome.time, std::mem::take(&mut failures)));
             answers.clear();
         }
     }
-    if let Some((found, count, last_ns)) = quiet {
-        events.push((quiet_until(found), event(count, found, ScanState::Ended { last_ns })));
+    if let Some((found, failed)) = quiet {
+        events.push((quiet_until(found), ended(&failed, found)));
     }
     events
 }
@@ -285,7 +291,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
         };
         events.extend(scans(key, &outcomes, threshold as usize, continuous, step(end)));
     }
-    events.sort_by_key(|(step, ScanEvent { probe, scan, state })| {
+    events.sort_by_key(|(step, ScanEvent { probe, scan, state, .. })| {
         let target = match *scan {
             Alert::Horizontal { port, .. } => (0, None, port),
             Alert::Vertical { destination, .. } => (1, Some(destination), 0),

@@ -1,6 +1,6 @@
 //! What the screen shows of many sensors: the right end of the first line, columns, and the panels Sensors and Sources.
 
-use super::{BOLD, Column, Help, PLAIN, Subject, View, line, list, spark, totals};
+use super::{BOLD, Column, FROM, Help, MORE, PLAIN, Subject, View, in_all, line, list, spark, totals};
 use crate::top::filter::Filter;
 use crate::top::model::{Model, Presence, Site, Source, State};
 use crate::top::text::{clock, moment, short, span};
@@ -16,12 +16,13 @@ use std::net::IpAddr;
 const DAY_NS: u64 = 24 * 3600 * STEP_NS;
 
 /// Keys and words of many sensors, behind those of every screen.
-pub(super) const HELP: [Help; 11] = [
+pub(super) const HELP: [Help; 12] = [
     ("", "any other word looks at all of a row, and at a source's sensors"),
     ("Space", "stops the screen; the sensors are heard all the same"),
     ("", ""),
     ("first line", "up to when all sensors have told: alerts are known up to there"),
-    ("UTC", "when an alert was found, some failures after its scan began"),
+    FROM,
+    MORE,
     ("columns", "a second of the sensors' time each, the latest at the right"),
     ("up to", "how far a sensor is by its own time; lag: behind the clock"),
     ("told", "failed attempts and probes, and UDP ports that answered"),
@@ -57,13 +58,13 @@ pub(super) fn columns(area: Rect, buffer: &mut Buffer, site: &Site, view: &View)
     let line = Rect { y: area.bottom() - 1, height: 1, ..area };
     match &site.problem {
         Some(problem) => totals(line, buffer, problem, view.alarm(), 0, view),
-        None => totals(line, buffer, &sums(site), view.dim(), seconds, view),
+        None => totals(line, buffer, &sums(site, view), view.dim(), seconds, view),
     }
 }
 
-fn sums(site: &Site) -> String {
+fn sums(site: &Site, view: &View) -> String {
     let told = site.sensors.values().map(|sensor| sensor.counts.reports).sum();
-    let mut text = format!("in all {} told", grouped(told));
+    let mut text = format!("{} {} told", in_all(view), grouped(told));
     if !site.is_caught_up {
         text.push_str(", reading what is there");
     }
@@ -198,12 +199,12 @@ pub(super) fn details(site: &Site, view: &View, address: IpAddr) -> Vec<(String,
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::drawn;
+    use super::super::tests::{drawn, found};
     use super::super::{Panel, View};
     use super::*;
     use crate::top::model::batches::{counts, made};
+    use corelane_monitor::Alert;
     use corelane_monitor::sensors::{Batch, SensorCounts};
-    use corelane_monitor::{Alert, ScanEvent, ScanState};
 
     /// A sensor that is ahead, one that is behind, one that is left out, one never heard, and one that has ended.
     fn model() -> Model {
@@ -227,7 +228,7 @@ mod tests {
         site.lost(&"west".parse().unwrap(), None);
         let source = [10, 0, 0, 9].into();
         let scan = Alert::Vertical { source, destination: [10, 0, 0, 5].into(), count: 52, time_ns: 3699 * STEP_NS };
-        model.scan(&ScanEvent { probe: None, scan, state: ScanState::Found });
+        model.scan(&found(None, scan));
         model
     }
 
@@ -239,8 +240,8 @@ corelane top nats://hub:4222      5 sensors, 1 left out, 1970-01-01 01:01:40 UTC
     18 failed/s                                           █▂                  █▄
 in all 124,719 told, 12 wait until their step is over     columns: the last 22 s
 1 Alerts 1 by latest ───────────────────────────────────────────────────────────
-01:01:39 10.0.0.9 scans 10.0.0.5: 52+ failed
-
+from UTC who scans what: counts are of failures, open is what answered
+01:01:37 10.0.0.9 scans 52+ TCP ports of 10.0.0.5
 
 2 Sensors 5 by lag ─────────────────────────────────────────────────────────────
 sensor     state    up to          lag failed/s  told  late  lost
@@ -304,7 +305,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let mut first = Vec::new();
         for panel in [Panel::Sensors, Panel::Sources] {
             for order in 0..panel.orders().len() {
-                view.orders[panel as usize] = order;
+                view.orders[panel as usize] = Some(order);
                 first.push(match &view.rows(panel, &model)[0] {
                     Subject::Sensor(name) => name.to_string(),
                     Subject::Source(address) => address.to_string(),
@@ -325,7 +326,8 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let model = model();
         let mut view = View { host: Some([10, 0, 0, 9].into()), ..View::of(&model, false) };
         let lines = drawn(80, 24, &model, &mut view).join("\n");
-        for part in ["failures      52, now", "seen by       north, south", "10.0.0.9 scans 10.0.0.5: 52+ failed"] {
+        for part in ["failures      52, now", "seen by       north, south", "10.0.0.9 scans 52+ TCP ports of 10.0.0.5"]
+        {
             assert!(lines.contains(part), "{part}: {lines}");
         }
     }

@@ -1,9 +1,9 @@
 //! What many sensors tell: how far each has come, the failed attempts of each second, and the sources of most of them.
 
-use super::{ENTRIES, FEW, Recent, SECONDS, Scan, add, halve};
+use super::{ENTRIES, FEW, Recent, SECONDS, add, halve};
 use crate::top::filter::Subject;
 use corelane_monitor::sensors::{Header, SensorCounts, SensorName};
-use corelane_monitor::{STEP_NS, StateReport, Told};
+use corelane_monitor::{STEP_NS, ScanEvent, StateReport, Told};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 
@@ -138,11 +138,11 @@ impl Site {
     }
 
     /// Gives up sources, if there are too many, but none of scans.
-    pub(crate) fn tidy<'a>(&mut self, scans: impl IntoIterator<Item = &'a Scan>) {
+    pub(crate) fn tidy<'a>(&mut self, scans: impl IntoIterator<Item = &'a ScanEvent>) {
         if self.sources.len() <= ENTRIES {
             return;
         }
-        let scanners: HashSet<_> = scans.into_iter().map(|scan| scan.event.scan.source()).collect();
+        let scanners: HashSet<_> = scans.into_iter().map(|event| event.scan.source()).collect();
         let now = self.now;
         self.is_cut |=
             halve(&mut self.sources, |address, source| (scanners.contains(address), source.rate(now), source.failures));
