@@ -5,9 +5,10 @@ use super::html::{Html, html};
 use super::scans::sentence;
 use super::tables::More;
 use super::{PARTS, Sight};
-use crate::facts::{HostName, Name, NameKind, Opened, Port, Told};
+use crate::facts::{HostName, Name, NameKind, Opened, Port, Talked, Told, series_of};
 use crate::report::Timestamp;
 use crate::summary::{bytes, duration, grouped, plural};
+use corelane_net::protocol::Protocol;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -118,33 +119,77 @@ fn ports_of(all: &[Port]) -> String {
     }
 }
 
+/// A protocol with names.
+struct Named {
+    protocol: &'static str,
+    kind: NameKind,
+    /// What may have a name, and how many of these there were.
+    unit: &'static str,
+    count: u64,
+    /// What its conversations were identified as.
+    protocols: &'static [Protocol],
+}
+
 /// Says which names were asked for.
 fn said(page: &mut Html, sight: &Sight<'_>) {
-    let kinds = [("HTTP", NameKind::Http, "request"), ("TLS", NameKind::Tls, "hello"), ("DNS", NameKind::Dns, "query")];
-    let sentences: Vec<_> = kinds
-        .into_iter()
-        .filter_map(|(protocol, kind, unit)| {
-            let names = &sight.facts.names[kind as usize];
-            let count = names.len() as u64 + sight.facts.more_names[kind as usize];
-            (count > 0).then_some((protocol, kind, unit, names, count))
-        })
-        .collect();
-    if sentences.is_empty() {
-        return;
+    use Protocol::{Dns, Http1, Http2, Quic, Tls};
+    let seen = &sight.findings.seen;
+    let hellos = seen.client_hellos + seen.quic_client_hellos;
+    let queries = seen.dns_queries.iter().sum();
+    let named = |protocol, kind, unit, count, protocols| Named { protocol, kind, unit, count, protocols };
+    let (there, absent): (Vec<_>, Vec<_>) = [
+        named("HTTP", NameKind::Http, "request", seen.http_requests, &[Http1, Http2]),
+        named("TLS", NameKind::Tls, "hello", hellos, &[Tls, Quic]),
+        named("DNS", NameKind::Dns, "query", queries, &[Dns]),
+    ]
+    .into_iter()
+    .partition(|named| sight.findings.protocols.keys().any(|(protocol, _)| named.protocols.contains(protocol)));
+    if !there.is_empty() {
+        page.raw("<ul>");
+        there.iter().for_each(|named| asked(page, sight, named));
+        page.raw("</ul>");
     }
-    page.raw("<ul>");
-    for (protocol, kind, unit, names, count) in sentences {
-        let is_cut = sight.is_cut(kind.table());
-        html!(page, "<li>" {protocol} ": ");
-        clients(page, names, unit, is_cut || count > names.len() as u64);
-        html!(page, " asked for " {if is_cut { "at least " } else { "" }} {plural(count, "name")} ", most often ");
-        for (number, (name, entry)) in names.iter().take(NAMES).enumerate() {
-            let times = if number > 0 { grouped(entry.count) } else { plural(entry.count, unit) };
-            html!(page, {if number > 0 { ", " } else { "" }} "<b>" {name} "</b>&nbsp;(" {times} ")");
+    match &absent.iter().map(|named| named.protocol).collect::<Vec<_>>()[..] {
+        [] => {}
+        [one] => html!(page, "<p>No " {one} " seen.</p>"),
+        [others @ .., last] => html!(page, "<p>No " {others.join(", ")} " or " {last} " seen.</p>"),
+    }
+}
+
+/// Says who asked for which names by a protocol, and how often there was none.
+fn asked(page: &mut Html, sight: &Sight<'_>, named: &Named) {
+    let Named { protocol, kind, unit, count: all, protocols } = *named;
+    let names = &sight.facts.names[kind as usize];
+    let count = names.len() as u64 + sight.facts.more_names[kind as usize];
+    let is_cut = sight.is_cut(kind.table());
+    html!(page, "<li>" {protocol} ": ");
+    if count == 0 {
+        match all {
+            0 => html!(page, "no " {unit} " seen"),
+            all => html!(page, {plural(all, unit)} ", none with a name"),
+        }
+        let is_one = |talked: &&Talked| protocols.iter().any(|&protocol| talked.series == series_of(protocol));
+        if let Some(Talked { ends: [client, server], .. }) = sight.facts.conversations.iter().find(is_one) {
+            page.raw("; most bytes between ");
+            address(page, client.ip());
+            page.raw(" and ");
+            address(page, server.ip());
         }
         page.raw("</li>");
+        return;
     }
-    page.raw("</ul>");
+    let is_all = !is_cut && count == names.len() as u64;
+    clients(page, names, unit, !is_all);
+    html!(page, " asked for " {if is_cut { "at least " } else { "" }} {plural(count, "name")} ", most often ");
+    for (number, (name, entry)) in names.iter().take(NAMES).enumerate() {
+        let times = if number > 0 { grouped(entry.count) } else { plural(entry.count, unit) };
+        html!(page, {if number > 0 { ", " } else { "" }} "<b>" {name} "</b>&nbsp;(" {times} ")");
+    }
+    let unnamed = all.saturating_sub(names.iter().map(|(_, name)| name.count).sum());
+    if is_all && unnamed > 0 {
+        html!(page, "; " {plural(unnamed, unit)} " without a name");
+    }
+    page.raw("</li>");
 }
 
 /// Writes the hosts that asked for any of these names, and how often: each of a few, or the busiest of many. `is_cut`
@@ -246,8 +291,8 @@ fn captured(page: &mut Html, sight: &Sight<'_>) {
         );
     }
     if !sight.facts.cut.is_empty() {
-        html!(page, "<p class=\"soft\">These tables were full: " {sight.facts.cut.join(", ")}
-            ". So their counts are lower bounds, and some of what was seen least is missing.</p>");
+        html!(page, "<p class=\"soft\">Not all could be kept of: " {sight.facts.cut.join(", ")}
+            ". So their counts are lower bounds, and what was seen least is missing in part.</p>");
     }
     match sight.clock.date() {
         Some(date) if report.times.is_some() => html!(page, "<p class=\"soft\">All times are UTC, " {date} "."),
