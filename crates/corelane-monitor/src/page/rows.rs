@@ -60,7 +60,8 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
         let condition = format!("[.src_ip, .dest_ip] | index(\"{ip}\")");
         key(page, &grouped(u64::from(*conversations)), &sight.commands.events("flow", &condition));
         page.raw("</td>");
-        number(page, u64::from(*served), &grouped(u64::from(*served)));
+        let text = if *served > 0 { grouped(u64::from(*served)) } else { String::new() };
+        number(page, u64::from(*served), &text);
         page.raw("<td>");
         let mut known: Vec<_> = host.ports().collect();
         known.sort_unstable_by_key(|port| (port.number, port.is_tcp));
@@ -214,11 +215,8 @@ fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostNam
         NameKind::Dns => ("dns", "select(.dns.type == \"request\").dns.queries[].rrname", "dns"),
     };
     row(page, sight, entry.span);
-    html!(page, "<td><span class=\"n\">" {name} "</span>");
-    if entry.is_rare() {
-        page.raw("<mark>rare</mark>");
-    }
-    html!(page, "<span class=\"o\" hidden>" {protocol} "</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
+    html!(page, "<td><span class=\"n\">" {name} "</span><span class=\"o\" hidden>" {protocol}
+        "</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
     key(page, &grouped(entry.count), &sight.commands.events_of_name(types, places, name));
     page.raw("</td>");
     if kind == NameKind::Dns {
@@ -243,11 +241,8 @@ fn write_fingerprints(page: &mut Html, sight: &Sight<'_>) {
     begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", more);
     for (ja4, entry) in &facts.fingerprints {
         row(page, sight, entry.span);
-        html!(page, "<td class=\"mono\">" {ja4});
-        if entry.count <= 1 {
-            page.raw("<mark>rare</mark>");
-        }
-        html!(page, "<span class=\"o\" hidden>tls</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
+        html!(page, "<td class=\"mono\">" {ja4}
+            "<span class=\"o\" hidden>tls</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
         key(page, &grouped(entry.count), &sight.commands.events_of_name("tls,quic", ".tls.ja4, .quic.ja4", ja4));
         page.raw("</td><td>");
         addresses(page, &entry.clients);
