@@ -134,7 +134,10 @@ fn a_scans_command_shows_its_attempts() {
     for file in [folder.join("scan-connect-retries.pcap"), in_vlan, folder.join("scan-network-sweep.pcap")] {
         let name = file.display();
         let page = page_of(&file, &own.path("page.html"));
-        for row in table(&page, "Scans in order of time").iter().filter(|row| row[1].text.ends_with("SYN")) {
+        let mut rows = table(&page, "Scans in order of time");
+        rows.retain(|row| row[1].text.ends_with("TCP"));
+        assert!(!rows.is_empty(), "{name}");
+        for row in &rows {
             let shown = lines(row[3].command.as_deref().expect("a command"), &[]);
             let [silent, all] = tried(&shown, &row[0].text);
             // What has answered may fail later.

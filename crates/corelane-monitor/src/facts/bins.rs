@@ -130,6 +130,18 @@ impl<B, const MOST: usize> Bins<B, MOST> {
         (self.first, self.place) = (first, NOWHERE);
     }
 
+    /// The same in at most so many bins, two or more.
+    pub(crate) fn within(&self, most: usize) -> Self
+    where
+        B: Sum + Clone,
+    {
+        let mut all = self.clone();
+        while all.bins.len() > most {
+            all.double();
+        }
+        all
+    }
+
     /// Adds those of another part of the capture.
     pub(crate) fn merge(&mut self, other: &Self)
     where
@@ -200,6 +212,16 @@ mod tests {
         sum.merge(&bins);
         sum.merge(&of(&[0]));
         assert_eq!(sum.bins(), [[4], [0], [0], [0], [0], [1]]);
+    }
+
+    #[test]
+    fn fewer_bins_are_those_that_would_have_been() {
+        let times: Vec<_> = (0..300_u64).map(|i| 1_700_000_000_000_000_000 + i * i * 7_919_000).collect();
+        let mut many = Bins::<[u32; 1], 1024>::default();
+        times.iter().for_each(|&time| many.at(time)[0] += 1);
+        let (some, few) = (many.within(8), of(&times));
+        assert!(many.bins().len() > 500, "{}", many.bins().len());
+        assert_eq!((some.width_ns(), some.begin_ns(), some.bins()), (few.width_ns(), few.begin_ns(), few.bins()));
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub use bins::Bins;
 pub use bounded::{Few, Tally};
 pub(crate) use part::Part;
 pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Service, Span, Unknown};
-pub use scanners::{Attempts, Opened, Pace, Row, Scanner, Story, Told};
+pub use scanners::{Attempts, Opened, Row, Scanner, Story, Told, Tries};
 pub(crate) use scanners::{COLUMNS, tell};
 pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};
 pub(crate) use stage::{Gather, Kept, StageFacts};

@@ -4,7 +4,7 @@
 //! a set, or the least of a set.
 
 use super::Facts;
-use super::bins::Bins;
+use super::bins::{Bins, Sum};
 use super::part::{Port, Span};
 use crate::analyzer::kept::{Outcome, Trial, Trials};
 use crate::hash::HashKeys;
@@ -30,11 +30,33 @@ pub(crate) fn column(port: u16) -> u32 {
     if port < 1024 { u32::from(port) / 16 } else { 64 + (u32::from(port) - 1024) / 1008 }
 }
 
-/// Attempts that failed and that were answered, over time.
-pub type Attempts = Bins<[u32; 2], 120>;
+/// Attempts over time.
+pub type Attempts = Bins<Tries, 1024>;
 
-/// All attempts over time, in narrower bins than a picture has: of half an hour each is at most a second.
-pub type Pace = Bins<[u32; 1], 2048>;
+/// Attempts of a while.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tries {
+    /// Those that failed.
+    pub failed: u32,
+    /// Those that were answered.
+    pub answered: u32,
+    /// The least and the largest time of any.
+    pub span: Span,
+}
+
+impl Tries {
+    fn count(&self) -> u64 {
+        u64::from(self.failed) + u64::from(self.answered)
+    }
+}
+
+impl Sum for Tries {
+    fn add(&mut self, other: &Self) {
+        self.failed += other.failed;
+        self.answered += other.answered;
+        self.span.add(other.span);
+    }
+}
 
 /// A port that answered a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,18 +89,40 @@ pub struct Told {
 }
 
 impl Told {
+    /// When most of it happened: the shortest time that holds nine of ten attempts, to a bin, and how many it holds.
+    pub fn most(&self) -> (Span, u64) {
+        let all = self.failed + self.answered;
+        let enough = all - all / 10;
+        let length = |span: Span| span.1.saturating_sub(span.0);
+        let bins: Vec<_> = self.attempts.bins().iter().filter(|bin| bin.count() > 0).collect();
+        let (mut least, mut first, mut count) = ((self.span, all), 0, 0);
+        for last in &bins {
+            count += last.count();
+            while count - bins[first].count() >= enough {
+                count -= bins[first].count();
+                first += 1;
+            }
+            let span = Span(bins[first].span.0, last.span.1);
+            if count >= enough && length(span) < length(least.0) {
+                least = (span, count);
+            }
+        }
+        least
+    }
+
     fn add(&mut self, trial: &Trial) {
         let Trial { destination: host, port, probe, time_ns, outcome, .. } = *trial;
-        self.span.add(Span(time_ns, time_ns));
-        let bin = self.attempts.at(time_ns);
-        if outcome != Outcome::Answered {
-            bin[0] += 1;
+        let is_answered = outcome == Outcome::Answered;
+        let span = Span(time_ns, time_ns);
+        self.span.add(span);
+        let tries = Tries { failed: u32::from(!is_answered), answered: u32::from(is_answered), span };
+        self.attempts.at(time_ns).add(&tries);
+        if !is_answered {
             self.failed += 1;
             self.rejected += u64::from(outcome == Outcome::Rejected);
             self.probes += u64::from(probe.is_some());
             return;
         }
-        bin[1] += 1;
         self.answered += 1;
         self.open.insert(Opened { host, port: Port { is_tcp: probe != Some(Probe::Udp), number: port } });
         if self.open.len() > OPEN {
@@ -119,8 +163,6 @@ pub struct Scanner {
     pub probes: BTreeSet<Option<Probe>>,
     /// What is told of the attempts of all its scans.
     pub told: Told,
-    /// The same attempts, those that were answered among them.
-    pub pace: Pace,
     /// The hosts that it tried, the least first.
     pub rows: BTreeMap<IpAddr, Row>,
     /// Whether there were more.
@@ -136,7 +178,6 @@ impl Scanner {
             scans: [0; 2],
             probes: BTreeSet::new(),
             told: Told::default(),
-            pace: Pace::default(),
             rows: BTreeMap::new(),
             more_rows: false,
             ports: 0,
@@ -212,7 +253,6 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
             let scanner = &mut facts.scanners[number];
             if in_scan {
                 scanner.told.add(trial);
-                scanner.pace.at(trial.time_ns)[0] += 1;
             }
             if outcome != Outcome::Answered || in_scan {
                 ports[number][usize::from(port) / 64] |= 1 << (port % 64);
@@ -224,7 +264,6 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
     for (scanner, ports) in facts.scanners.iter_mut().zip(ports) {
         scanner.ports = ports.iter().map(|ports| u64::from(ports.count_ones())).sum();
         scanner.told.attempts.settle();
-        scanner.pace.settle();
     }
     facts.stories.iter_mut().for_each(|story| story.told.attempts.settle());
 }

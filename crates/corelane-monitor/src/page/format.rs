@@ -2,7 +2,7 @@
 
 use crate::probe::Probe;
 use crate::report::Timestamp;
-use crate::summary::{duration, grouped};
+use crate::summary::grouped;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -46,9 +46,9 @@ impl Clock {
     }
 }
 
-/// The kind of a scan's probes.
+/// The kind of a scan's probes. One by "SYN" would be taken for one that leaves connections half-open.
 pub(super) fn by(probe: Option<Probe>) -> String {
-    probe.map_or_else(|| "SYN".to_owned(), |probe| probe.to_string())
+    probe.map_or_else(|| "TCP".to_owned(), |probe| probe.to_string())
 }
 
 /// A list of ports, of which those in a row are joined: `22, 80-83`.
@@ -75,10 +75,10 @@ pub(super) fn more(count: u64, is_least: bool) -> String {
     }
 }
 
-/// How many things there were in a while. Less than a second has no rate.
-pub(super) fn rate(count: u64, ns: u64) -> String {
+/// How often something happened. Less than a second has no rate.
+pub(super) fn rate(count: u64, ns: u64) -> Option<String> {
     if ns < SECOND_NS {
-        return format!("{} in {}", grouped(count), duration(ns));
+        return None;
     }
     let rate = count as f64 / (ns as f64 / 1e9);
     let (rate, unit) = match rate {
@@ -86,37 +86,7 @@ pub(super) fn rate(count: u64, ns: u64) -> String {
         rate if rate * 60.0 >= 0.5 => (rate * 60.0, "a minute"),
         rate => (rate * 3600.0, "an hour"),
     };
-    if rate >= 10.0 { format!("{} {unit}", grouped(rate.round() as u64)) } else { format!("{rate:.1} {unit}") }
-}
-
-/// The most things in a while.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Peak {
-    count: u64,
-    ns: u64,
-}
-
-impl Peak {
-    /// The most things that there were in a row of bins. Bins shorter than a second are taken together: few things in
-    /// a moment are no rate.
-    pub(super) fn of(counts: impl IntoIterator<Item = u64>, width_ns: u64) -> Self {
-        let counts: Vec<_> = counts.into_iter().collect();
-        let many = usize::try_from(SECOND_NS.div_ceil(width_ns.max(1))).unwrap_or(usize::MAX).min(counts.len());
-        let most = counts.windows(many.max(1)).map(|some| some.iter().sum()).max();
-        Peak { count: most.unwrap_or(0), ns: width_ns.saturating_mul(many as u64) }
-    }
-
-    /// This peak, or that of a part if it is higher: one of a shorter while may be. What has no rate is not compared.
-    pub(super) fn or_of_part(self, part: Self) -> Self {
-        let scaled = |count: u64, ns: u64| u128::from(count) * u128::from(ns);
-        let is_higher = part.ns >= SECOND_NS && scaled(part.count, self.ns) > scaled(self.count, part.ns);
-        if is_higher { part } else { self }
-    }
-
-    /// The peak as a rate.
-    pub(super) fn text(self) -> String {
-        rate(self.count, self.ns)
-    }
+    Some(if rate >= 10.0 { format!("{} {unit}", grouped(rate.round() as u64)) } else { format!("{rate:.1} {unit}") })
 }
 
 #[cfg(test)]
@@ -133,35 +103,11 @@ mod tests {
     #[test]
     fn rates_have_a_unit_that_fits() {
         let second = 1_000_000_000;
+        let rate = |count, ns| rate(count, ns).unwrap_or_default();
         assert_eq!(rate(1000, second), "1,000 a second");
         assert_eq!(rate(2, second), "2.0 a second");
         assert_eq!((rate(10, 60 * second), rate(3, 3600 * second)), ("10 a minute".into(), "3.0 an hour".into()));
-        assert_eq!(rate(10, second / 100), "10 in 0.010 s");
-    }
-
-    #[test]
-    fn bins_shorter_than_a_second_make_no_rate_by_themselves() {
-        let ms = 1_000_000;
-        let peak = |counts: &[u64], width_ns| Peak::of(counts.iter().copied(), width_ns).text();
-        assert_eq!(peak(&[7, 0, 3], ms), "10 in 0.003 s");
-        let mut counts = vec![0; 120];
-        (counts[3], counts[70], counts[100]) = (500, 30, 40);
-        // Of the bins that are taken together no second has more than the one with 500.
-        assert_eq!(peak(&counts, 16 * ms), "496 a second");
-        assert_eq!(peak(&counts, 512 * ms), "488 a second");
-        assert_eq!(peak(&counts, 1024 * ms), "488 a second");
-        assert_eq!(peak(&[], ms), "0 in 0.000 s");
-    }
-
-    #[test]
-    fn a_peak_is_no_lower_than_that_of_its_part() {
-        let ms = 1_000_000;
-        let (all, part) = (Peak::of([6000, 100], 20_000 * ms), Peak::of([0, 518, 20], 1024 * ms));
-        assert_eq!((all.text(), all.or_of_part(part).text()), ("300 a second".into(), "506 a second".into()));
-        assert_eq!(part.or_of_part(all).text(), "506 a second");
-        // Many in a moment are no rate.
-        assert_eq!(all.or_of_part(Peak::of([900], ms)).text(), "300 a second");
-        assert_eq!(Peak::default().or_of_part(Peak::default()).text(), "0 in 0.000 s");
+        assert_eq!(rate(10, second - 1), "");
     }
 
     #[test]

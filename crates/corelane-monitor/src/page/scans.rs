@@ -1,12 +1,12 @@
 //! Scanners, their scans, and pictures of what they tried.
 
 use super::Sight;
-use super::format::{Peak, by, ports};
+use super::format::{by, ports, rate};
 use super::head::{address, fates, key, open};
 use super::html::{Html, html};
 use super::picture::{Series, bars, cells};
-use super::tables::{Column, begin, end, number, row};
-use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story, Told};
+use super::tables::{Column, begin, end, row};
+use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story, Told, Tries};
 use crate::probe::Probe;
 use crate::report::Alert;
 use crate::summary::{duration, grouped, plural};
@@ -20,6 +20,8 @@ const CARDS: usize = 12;
 const MATRICES: usize = 6;
 /// Rows of such a picture.
 const ROWS: usize = 40;
+/// Bars of a picture of attempts.
+const BARS: usize = 120;
 /// Open ports that a sentence names, and a row.
 const OPEN: [usize; 2] = [12, 6];
 
@@ -52,7 +54,12 @@ pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
         html!(page, {plural(scanner.ports, "port")} " of " {plural(scanner.rows.len() as u64, "host")});
     }
     let Span(first, last) = told.span;
-    html!(page, " (" {probes.join(", ")} ") from " {sight.clock.time(first)} " to " {sight.clock.time(last)} "; ");
+    html!(page, " (" {probes.join(", ")} ") from " {sight.clock.time(first)} " to " {sight.clock.time(last)});
+    let (Span(begin, end), _) = told.most();
+    if end.saturating_sub(begin) < last.saturating_sub(first) / 2 {
+        html!(page, ", most of it in " {duration(end - begin)} " from " {sight.clock.time(begin)});
+    }
+    page.raw("; ");
     if told.open.is_empty() {
         html!(page, "nothing was seen open.");
         return;
@@ -84,7 +91,10 @@ fn list<'a>(all: impl Iterator<Item = &'a u16> + Clone) -> String {
 
 pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
-    page.raw("<h2 id=\"scans\">Scans</h2>");
+    page.raw(
+        "<h2 id=\"scans\">Scans</h2><p class=\"soft\">Looked for: attempts to connect by TCP, and probes by UDP, FIN, \
+         NULL and Xmas; not pings (ICMP) and not ACK segments.</p>",
+    );
     if facts.stories.is_empty() {
         page.raw(
             "<p>None found: no source failed at many ports of one host, or at one port of many hosts. A scan of few \
@@ -117,10 +127,7 @@ fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     let scans = [(vertical, "vertical scan"), (horizontal, "horizontal scan")];
     let scans: Vec<_> =
         scans.iter().filter(|(count, _)| *count > 0).map(|(count, name)| plural(*count, name)).collect();
-    let stories = sight.facts.stories.iter().filter(|story| story.scan.source() == scanner.source);
-    let pace = Peak::of(scanner.pace.bins().iter().map(|bin| u64::from(bin[0])), scanner.pace.width_ns());
-    let pace = stories.map(|story| peak(&story.told.attempts)).fold(pace, Peak::or_of_part);
-    html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; up to " {pace.text()} "; ");
+    html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; ");
     failures(page, sight, scanner);
     page.raw("</p>");
     attempts(page, &format!("Attempts of {} over time", scanner.source), &told.attempts);
@@ -168,19 +175,18 @@ fn fates_of(probe: Option<Probe>, told: &Told) -> Vec<String> {
                 .map(|(count, fate)| format!("{} {fate}", grouped(*count)))
                 .collect()
         }
-        Some(Probe::Udp) => vec!["unanswered".to_owned()],
+        Some(Probe::Udp) => vec!["no data back".to_owned()],
         Some(_) => Vec::new(),
     }
 }
 
-/// The most attempts in a while.
-fn peak(attempts: &Attempts) -> Peak {
-    Peak::of(attempts.bins().iter().map(|bin| u64::from(bin[0]) + u64::from(bin[1])), attempts.width_ns())
-}
-
 fn attempts(page: &mut Html, label: &str, attempts: &Attempts) {
-    let series = |place: usize| attempts.bins().iter().map(|bin| u64::from(bin[place])).collect();
-    bars(page, label, &[Series { class: "open", values: series(1) }, Series { class: "failed", values: series(0) }]);
+    let attempts = attempts.within(BARS);
+    let series = |class, of: fn(&Tries) -> u32| Series {
+        class,
+        values: attempts.bins().iter().map(|tries| u64::from(of(tries))).collect(),
+    };
+    bars(page, label, &[series("open", |tries| tries.answered), series("failed", |tries| tries.failed)]);
 }
 
 fn scale(page: &mut Html, sight: &Sight<'_>, Span(first, last): Span) {
@@ -195,19 +201,21 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
         ("Target", ""),
         ("Failed", "r"),
         ("Open", ""),
-        ("Up to", ""),
-        ("From", ""),
-        ("To", ""),
+        ("Mostly from", ""),
         ("Took", "r"),
+        ("First", ""),
+        ("Last", ""),
         ("Attempts", ""),
     ];
     let facts = sight.facts;
     let mut stories: Vec<_> = facts.stories.iter().collect();
     stories.sort_by_key(|story| (story.scan.order(), story.probe));
     page.raw(
-        "<p class=\"soft\">A SYN has failed if an RST came or no answer; a UDP datagram if none came back, whether it \
-         was refused or lost; a FIN, NULL or Xmas segment whatever came. “Up to” has the most attempts, answered ones \
-         too, within one second, or in a bar of the picture where that is longer. “Open” is what answered.</p>",
+        "<p class=\"soft\">Each port of a host counts once, without retries. “TCP” is by attempts to connect, \
+         half-open or not: failed if an RST came or no answer. A UDP probe failed if no datagram came back, refused \
+         or lost; a FIN, NULL or Xmas probe whatever came. “Open” is what answered; what failed first and answered \
+         later is only among the ports served. “Mostly” is the shortest time that holds nine of ten attempts, \
+         answered ones too; “First” and “Last” are of all.</p>",
     );
     begin(page, &COLUMNS, "Scans in order of time", (facts.more_stories, false));
     for story in stories {
@@ -244,12 +252,19 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
             true => html!(page, "none seen"),
             false => open(page, told, OPEN[1]),
         }
-        html!(page, "</td><td class=\"w\">" {peak(&told.attempts).text()} "</td>");
+        let (Span(begin, end), count) = told.most();
+        let took = end.saturating_sub(begin);
+        html!(page, "</td><td class=\"w\">" {sight.clock.time(begin)}
+            "</td><td class=\"r\" data-v=\"" {took / 1_000_000} "\">" {duration(took)});
+        // Between so many there is one fewer.
+        if let Some(rate) = rate(count.saturating_sub(1), took) {
+            html!(page, "<br><span class=\"soft\">" {rate} "</span>");
+        }
+        page.raw("</td>");
         let Span(first, last) = told.span;
         for time in [first, last] {
             html!(page, "<td class=\"w\">" {sight.clock.time(time)} "</td>");
         }
-        number(page, last.saturating_sub(first) / 1_000_000, &duration(last.saturating_sub(first)));
         page.raw("<td>");
         attempts(page, "Attempts over time", &told.attempts);
         page.raw("</td></tr>");

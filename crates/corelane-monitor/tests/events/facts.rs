@@ -97,8 +97,9 @@ fn what_a_scan_found_open_is_what_answered() {
     // All of them are of the scan, and the page says so in each of its places.
     assert_eq!(page.matches("(941 rejected, 54 unanswered)").count(), 2);
     assert!(text(&page).contains("995 ports941 rejected54 unanswered"));
-    let over_time = told.attempts.bins().iter().fold([0, 0], |sum, bin| [sum[0] + bin[0], sum[1] + bin[1]]);
+    let over_time = told.attempts.bins().iter().fold([0, 0], |sum, bin| [sum[0] + bin.failed, sum[1] + bin.answered]);
     assert_eq!(over_time, [995, 5]);
+    assert!(text(&page).contains(".No HTTP, TLS or DNS seen."), "and why there is no word of them");
     assert!(page.contains("1,000 ports") && page.contains("135, 139, 445, 1025, 5000"));
     let (sweep, _) = facts("sweep", &read("scan-network-sweep.pcap"));
     let hosts = [
@@ -136,23 +137,22 @@ fn the_numbers_of_a_page_do_not_contradict_each_other() {
         "1 host ran 10 scans; open ports were found on 3 hosts.",
         "Failed TCP attempts5,220 (3,996 rejected, 1,224 unanswered)",
         "5,220 failed TCP attempts (3,996 rejected, 1,224 unanswered); 3,372 failed probes by UDP",
-        "OpenUp toFromToTook",
+        "OpenMostly fromTookFirstLast",
         "231 hosts3 rejected228 unansweredport 443 of 192.168.10.10",
-        "999 ports999 rejectednone seen518 a second13:50:3413:50:5823.436 s",
-        "369 portsunansweredno",
+        "vertical TCP192.168.10.54999 ports999 rejectednone seen13:50:552.484 s364 a second13:50:3413:50:58",
+        // Most of it in half a second, but for one port 24 minutes later.
+        "vertical UDP192.168.10.531,001 portsno data backnone seen13:51:000.518 s13:51:0014:15:35",
+        "369 portsno data backno",
+        "not pings (ICMP)",
+        // The capture has 26 requests, 19 hellos and 7 queries.
+        "HTTP: 10.20.0.110 (18 requests) asked for 3 names, ",
+        "192.168.10.11 (6); 8 requests without a name",
+        "TLS: 19 hellos, none with a name; most bytes between 10.20.0.110 and 192.168.10.11",
+        "version.bind (1); 3 queries without a name",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // No scan is faster than all of its scanner's, and three of them went on at once: 518, 509 and 498.
-    let rate = |text: &str| text.replace(',', "").parse::<f64>().expect("a rate");
-    let card = text.split("; up to ").nth(1).and_then(|rest| rest.split_once(" a second")).map(|(number, _)| number);
-    let card = rate(card.expect("a rate"));
-    let mut rows: Vec<_> = page.split(" a second</td>").map(|before| before.rsplit('>').next().unwrap_or("")).collect();
-    rows.pop();
-    assert!(rows.contains(&"518") && rows.iter().all(|row| rate(row) <= card) && card > 1500.0, "{card}: {rows:?}");
-    // Those that were going on at once are counted together.
-    let pace = &facts.scanners[0].pace;
-    assert_eq!(pace.bins().iter().map(|bin| u64::from(bin[0])).sum::<u64>(), told.failed + told.answered);
+    assert!(!text.contains("SYN") && !text.contains(" seen.HTTP"), "{text}");
 }
 
 #[test]
@@ -341,16 +341,44 @@ fn the_least_and_the_largest_times_are_times() {
     }
 }
 
+/// Attempts at ports from 1 on, with this time after each of them.
+fn scan_with_pauses(pauses: impl IntoIterator<Item = u64>) -> (Facts, String) {
+    let mut time_ms = 1_700_000_000_000;
+    let timed: Vec<_> = (1..)
+        .zip(pauses)
+        .map(|(port, pause)| {
+            let packet = (time_ms * 1_000_000, packet(port, false, SYN));
+            time_ms += pause;
+            packet
+        })
+        .collect();
+    facts_of("pauses", &Settings::default(), || Packets(timed.clone().into_iter()))
+}
+
 #[test]
 fn attempts_in_a_moment_are_not_told_as_a_rate() {
-    let frames = |ms| {
-        let timed: Vec<_> =
-            (1_700_000_000_000_u64..).step_by(ms).map(|ms| ms * 1_000_000).zip(probes(1..41, SYN, None)).collect();
-        facts_of("moment", &Settings::default(), || Packets(timed.clone().into_iter())).1
-    };
-    let page = frames(1);
-    assert!(page.contains("up to 40 in 0.040 s") && !page.contains("a second"));
-    assert!(frames(50).contains("up to 21 a second"));
+    let page = scan_with_pauses([1; 40]).1;
+    assert!(text(&page).contains("0.035 s22:13:20.000") && !page.contains("a second"));
+    assert!(text(&scan_with_pauses([50; 40]).1).contains("1.750 s20 a second"));
+}
+
+#[test]
+fn a_scan_has_its_stragglers_beside_its_time() {
+    const HOUR: u64 = 3_600_000;
+    // Two come long before the others, and two long after.
+    let pauses = |of_most: u64| [[HOUR; 2].to_vec(), vec![of_most; 39], [HOUR; 3].to_vec()].concat();
+    let (facts, page) = scan_with_pauses(pauses(100));
+    let told = &facts.stories[0].told;
+    let ns = |ms: u64| (1_700_000_000_000 + ms) * 1_000_000;
+    assert_eq!((told.failed, told.span.0, told.span.1), (44, ns(0), ns(4 * HOUR + 3900)));
+    let (most, count) = told.most();
+    assert_eq!((most.0, most.1, count), (ns(2 * HOUR), ns(2 * HOUR + 3900), 40));
+    let text_of = text(&page);
+    let says = "(TCP) from 2023-11-14 22:13:20 to 2023-11-15 02:13:23, most of it in 3.900 s from 2023-11-15 00:13:20;";
+    assert_eq!(text_of.matches(says).count(), 2, "{text_of}");
+    assert!(text_of.contains("none seen2023-11-15 00:13:203.900 s10 a second2023-11-14 22:13:20"), "{text_of}");
+    // Of a scan without stragglers there is one time to tell.
+    assert!(!text(&scan_with_pauses([1000; 44]).1).contains("most of it"));
 }
 
 #[test]
