@@ -4,8 +4,7 @@ use crate::hash::HashKeys;
 use corelane::prefetch_read;
 use std::borrow::Borrow;
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 /// What decides which entries of a full table stay.
 pub(crate) trait Weight {
@@ -14,25 +13,84 @@ pub(crate) trait Weight {
 
 /// A table. When it is full the lighter half goes. An entry that went may come back, without what it was before: so how
 /// many different ones went is not known.
+///
+/// The index is apart from the keys and values, and so small that it says where they are before they are fetched.
+///
+/// What a search needs of the table itself is in its first line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Bounded<K, V> {
-    most: usize,
-    /// The place of each key's value: apart from the values, which may then be fetched before they are needed.
-    places: HashMap<K, u32, HashKeys>,
+    /// Open addressing with linear probing, at most half full: 0, or a part of the key's hash and its place plus 1.
+    index: Box<[u32]>,
+    keys: Vec<K>,
     values: Vec<V>,
+    hasher: HashKeys,
+    most: usize,
     is_cut: bool,
 }
 
+/// Bits of a word of the index that say the place of an entry; the others are of its hash.
+const PLACE_BITS: u32 = 14;
+const FIRST_WORDS: usize = 16;
+
 impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
-    pub(crate) fn new(most: usize, keys: HashKeys) -> Self {
-        Bounded { most, places: HashMap::with_hasher(keys), values: Vec::new(), is_cut: false }
+    pub(crate) fn new(most: usize, hasher: HashKeys) -> Self {
+        // Twice as many are in it while another is added to it.
+        assert!(2 * most < 1 << PLACE_BITS);
+        Bounded { index: Box::default(), keys: Vec::new(), values: Vec::new(), hasher, most, is_cut: false }
     }
 
-    /// Starts to fetch what an update of this key needs.
     #[inline]
-    pub(crate) fn prefetch(&self, key: &K) {
-        if let Some(value) = self.places.get(key).and_then(|&place| self.values.get(place as usize)) {
-            prefetch_read(value);
+    pub(crate) fn hash<Q: Hash + ?Sized>(&self, key: &Q) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    /// Where the search for this hash begins.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & self.index.len().wrapping_sub(1)
+    }
+
+    /// The places of entries whose hash has the same part in the index.
+    #[inline]
+    fn candidates(&self, hash: u64) -> impl Iterator<Item = usize> + '_ {
+        let (mut position, mask) = (self.home(hash), self.index.len().wrapping_sub(1));
+        std::iter::from_fn(move || {
+            loop {
+                let word = *self.index.get(position)?;
+                if word == 0 {
+                    return None;
+                }
+                position = (position + 1) & mask;
+                if (word ^ hash as u32) >> PLACE_BITS == 0 {
+                    return Some((word & ((1 << PLACE_BITS) - 1)) as usize - 1);
+                }
+            }
+        })
+    }
+
+    #[inline]
+    fn find<Q: Eq + ?Sized>(&self, hash: u64, key: &Q) -> Option<usize>
+    where
+        K: Borrow<Q>,
+    {
+        self.candidates(hash).find(|&place| self.keys[place].borrow() == key)
+    }
+
+    /// Starts to fetch what says where the entry of this hash is.
+    #[inline]
+    pub(crate) fn prefetch_index(&self, hash: u64) {
+        if let Some(word) = self.index.get(self.home(hash)) {
+            prefetch_read(word);
+        }
+    }
+
+    /// Starts to fetch the entry of this hash.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        if let Some(place) = self.candidates(hash).next() {
+            prefetch_read(&self.keys[place]);
+            prefetch_read(&self.values[place]);
         }
     }
 
@@ -46,48 +104,80 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
     ) where
         K: Borrow<Q>,
     {
-        if let Some(&place) = self.places.get(key) {
-            return change(&mut self.values[place as usize]);
+        self.update_hashed(self.hash(key), key, own, change);
+    }
+
+    /// Changes the entry of a key of this hash.
+    #[inline]
+    pub(crate) fn update_hashed<Q: Eq + ?Sized>(
+        &mut self,
+        hash: u64,
+        key: &Q,
+        own: impl FnOnce(&Q) -> K,
+        change: impl FnOnce(&mut V),
+    ) where
+        K: Borrow<Q>,
+    {
+        if let Some(place) = self.find(hash, key) {
+            return change(&mut self.values[place]);
         }
         if self.values.len() >= self.most {
             self.halve();
         }
-        change(self.entry(own(key)));
+        change(self.add(hash, own(key), V::default()));
     }
 
-    /// The value of a key, however many there are.
-    fn entry(&mut self, key: K) -> &mut V {
-        let place = *self.places.entry(key).or_insert(self.values.len() as u32) as usize;
-        if place == self.values.len() {
-            self.values.push(V::default());
+    /// Adds an entry whose key is not there.
+    fn add(&mut self, hash: u64, key: K, value: V) -> &mut V {
+        if self.index.len() <= 2 * self.keys.len() {
+            self.index_all((2 * self.index.len()).max(FIRST_WORDS));
         }
-        &mut self.values[place]
+        self.put(hash, self.keys.len());
+        self.keys.push(key);
+        self.values.push(value);
+        self.values.last_mut().expect("one was added")
+    }
+
+    fn put(&mut self, hash: u64, place: usize) {
+        let (mut position, mask) = (self.home(hash), self.index.len() - 1);
+        while self.index[position] != 0 {
+            position = (position + 1) & mask;
+        }
+        self.index[position] = hash as u32 >> PLACE_BITS << PLACE_BITS | (place + 1) as u32;
+    }
+
+    fn index_all(&mut self, words: usize) {
+        self.index = vec![0; words].into();
+        for place in 0..self.keys.len() {
+            self.put(self.hash(&self.keys[place]), place);
+        }
     }
 
     #[cold]
     fn halve(&mut self) {
-        let weight = |place: u32| Reverse(self.values[place as usize].weight());
-        let mut order: Vec<_> = self.places.iter().map(|(key, &place)| (weight(place), key)).collect();
+        let mut order: Vec<_> =
+            self.values.iter().zip(&self.keys).map(|(value, key)| (Reverse(value.weight()), key)).collect();
         let keep = self.most / 2;
         // No two are equal, so the hash does not matter.
-        let (_, (least, key), _) = order.select_nth_unstable(keep);
-        let least = (*least, (*key).clone());
-        let mut all = std::mem::take(&mut self.values);
-        self.places.retain(|key, place| {
-            let value = &mut all[*place as usize];
-            let stays = (Reverse(value.weight()), key as &K) < (least.0, &least.1);
-            if stays {
-                *place = self.values.len() as u32;
-                self.values.push(std::mem::take(value));
+        let (_, &mut (least, key), _) = order.select_nth_unstable(keep);
+        let key = key.clone();
+        let mut kept = 0;
+        for place in 0..self.keys.len() {
+            if (Reverse(self.values[place].weight()), &self.keys[place]) < (least, &key) {
+                self.keys.swap(kept, place);
+                self.values.swap(kept, place);
+                kept += 1;
             }
-            stays
-        });
+        }
+        self.keys.truncate(kept);
+        self.values.truncate(kept);
+        self.index_all(self.index.len());
         self.is_cut = true;
     }
 
     /// Takes all out. What is left is empty, and has no memory.
     pub(crate) fn take(&mut self) -> Self {
-        let empty = Bounded::new(self.most, *self.places.hasher());
+        let empty = Bounded::new(self.most, self.hasher);
         std::mem::replace(self, empty)
     }
 
@@ -99,7 +189,11 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
     pub(crate) fn merge(&mut self, other: Self, add: impl Fn(&mut V, V)) {
         self.is_cut |= other.is_cut;
         for (key, value) in other.into_entries() {
-            add(self.entry(key), value);
+            let hash = self.hash(&key);
+            match self.find(hash, &key) {
+                Some(place) => add(&mut self.values[place], value),
+                None => _ = self.add(hash, key, value),
+            }
         }
         // Only now, as they came in no order.
         if self.values.len() > self.most {
@@ -114,8 +208,7 @@ impl<K: Hash + Ord + Clone, V: Weight + Default> Bounded<K, V> {
 
     /// The entries, in no order.
     pub(crate) fn into_entries(self) -> impl Iterator<Item = (K, V)> {
-        let mut values = self.values;
-        self.places.into_iter().map(move |(key, place)| (key, std::mem::take(&mut values[place as usize])))
+        self.keys.into_iter().zip(self.values)
     }
 }
 

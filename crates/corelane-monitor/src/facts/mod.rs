@@ -35,12 +35,11 @@ mod stage;
 
 pub use bins::Bins;
 pub use bounded::{Few, Tally};
-pub(crate) use part::Part;
 pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Service, Span, Unknown};
 pub use scanners::{Attempts, Opened, Row, Scanner, Story, Told, Tries};
 pub(crate) use scanners::{COLUMNS, tell};
 pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};
-pub(crate) use stage::{Gather, Kept, StageFacts};
+pub(crate) use stage::{Gather, Gatherer, Kept, StageFacts};
 
 use std::net::IpAddr;
 

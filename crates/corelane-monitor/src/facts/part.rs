@@ -180,13 +180,6 @@ pub struct Unknown {
     pub span: Span,
 }
 
-impl Name {
-    /// Whether it was asked for once only.
-    pub fn is_rare(&self) -> bool {
-        self.count <= 1
-    }
-}
-
 impl Weight for Host {
     fn weight(&self) -> u64 {
         self.sent + self.received
@@ -211,16 +204,12 @@ impl Weight for Unknown {
     }
 }
 
-/// What a partition has gathered.
+/// What a partition gathers.
 #[derive(Debug)]
-pub(crate) struct Part {
-    /// By address.
-    hosts: Bounded<Bits, Host>,
+pub(super) struct Part {
+    tables: Tables,
     /// What is to be added to hosts and ports: where many are added in a row, the memory of all is fetched at once.
     waiting: Vec<Waiting>,
-    names: [Bounded<HostName, Name>; 3],
-    fingerprints: Bounded<HostName, Fingerprint>,
-    unknown: Bounded<Port, Unknown>,
     /// What was counted of conversations that go on: stays when the rest is taken.
     pub(super) quiet: Quiet,
     in_steps: bool,
@@ -252,29 +241,14 @@ struct Waiting {
 }
 
 impl Part {
-    pub(crate) fn new(keys: HashKeys, in_steps: bool) -> Self {
-        let names = if in_steps { NAME_ENTRIES_IN_STEPS } else { NAME_ENTRIES };
-        Part {
-            hosts: Bounded::new(HOST_ENTRIES, keys),
-            waiting: Vec::with_capacity(WAITING),
-            names: std::array::from_fn(|_| Bounded::new(names, keys)),
-            fingerprints: Bounded::new(OTHER_ENTRIES, keys),
-            unknown: Bounded::new(OTHER_ENTRIES, keys),
-            quiet: Quiet::new(keys),
-            in_steps,
-        }
+    pub(super) fn new(keys: HashKeys, in_steps: bool) -> Self {
+        Part { tables: Tables::new(keys, in_steps), waiting: Vec::new(), quiet: Quiet::new(keys), in_steps }
     }
 
     /// Takes what was gathered, if there is anything.
-    pub(crate) fn take(&mut self) -> Option<Tables> {
+    pub(super) fn take(&mut self) -> Option<Tables> {
         self.settle();
-        let tables = Tables {
-            hosts: self.hosts.take(),
-            names: self.names.each_mut().map(Bounded::take),
-            fingerprints: self.fingerprints.take(),
-            unknown: self.unknown.take(),
-        };
-        (!tables.is_empty()).then_some(tables)
+        (!self.tables.is_empty()).then(|| self.tables.take())
     }
 
     /// Counts what a conversation has had, at both its hosts. `series` is the place of its protocol; without one,
@@ -285,7 +259,7 @@ impl Part {
         (news, counted): (&News, &mut Counted),
         client: Side,
         series: Option<usize>,
-        name: Option<&str>,
+        name: Option<HostName>,
         unknown: Option<Box<[u8]>>,
     ) {
         let server = client.other();
@@ -303,7 +277,7 @@ impl Part {
             is_first: news.is_first,
             is_served,
             is_first_served: is_served && !counted.is_served,
-            name: name.map(|name| cut(name, HOST_NAME)),
+            name: name.map(|name| if name.len() > HOST_NAME { cut(&name, HOST_NAME) } else { name }),
             unknown,
             is_first_unknown,
         });
@@ -316,43 +290,46 @@ impl Part {
 
     /// Adds up what waits.
     fn settle(&mut self) {
-        let Part { hosts, unknown, waiting, in_steps, .. } = self;
-        for waiting in &*waiting {
-            waiting.hosts.iter().for_each(|host| hosts.prefetch(host));
+        let Part { tables: Tables { hosts, unknown, .. }, waiting, in_steps, .. } = self;
+        let mut hashes = [([0; 2], 0); WAITING];
+        for ((of_hosts, of_port), waiting) in hashes.iter_mut().zip(&*waiting) {
+            *of_hosts = waiting.hosts.map(|host| hosts.hash(&host));
+            of_hosts.iter().for_each(|&hash| hosts.prefetch_index(hash));
             if waiting.unknown.is_some() {
-                unknown.prefetch(&waiting.port);
+                *of_port = unknown.hash(&waiting.port);
+                unknown.prefetch_index(*of_port);
             }
         }
-        for mut waiting in waiting.drain(..) {
+        // The index of all is there, or on its way, and says where the entries are.
+        for ((of_hosts, of_port), waiting) in hashes.iter().zip(&*waiting) {
+            of_hosts.iter().for_each(|&hash| hosts.prefetch(hash));
+            if waiting.unknown.is_some() {
+                unknown.prefetch(*of_port);
+            }
+        }
+        for (mut waiting, ([of_client, of_server], of_port)) in waiting.drain(..).zip(hashes) {
             if let Some(first) = waiting.unknown.take() {
-                unknown.update(&waiting.port, |&port| port, |entry| entry.add(&waiting, first));
+                unknown.update_hashed(of_port, &waiting.port, |&port| port, |entry| entry.add(&waiting, first));
             }
             let Waiting { hosts: [client, server], port, is_served, .. } = waiting;
-            hosts.update(
-                &client,
-                |&bits| bits,
-                |host| {
-                    host.add(&waiting, 0);
-                    if is_served && *in_steps {
-                        let service = Service { host: address(server), port };
-                        host.more().reached.add(&service, |&service| service);
-                    }
-                },
-            );
-            hosts.update(
-                &server,
-                |&bits| bits,
-                |host| {
-                    host.add(&waiting, 1);
-                    host.served = host.served.saturating_add(u32::from(waiting.is_first_served));
-                    if is_served {
-                        host.add_port(port);
-                    }
-                    if let Some(name) = &waiting.name {
-                        host.more().names.add(&**name, |name| name.into());
-                    }
-                },
-            );
+            let own = |&bits: &Bits| bits;
+            hosts.update_hashed(of_client, &client, own, |host| {
+                host.add(&waiting, 0);
+                if is_served && *in_steps {
+                    let service = Service { host: address(server), port };
+                    host.more().reached.add(&service, |&service| service);
+                }
+            });
+            hosts.update_hashed(of_server, &server, own, |host| {
+                host.add(&waiting, 1);
+                host.served = host.served.saturating_add(u32::from(waiting.is_first_served));
+                if is_served {
+                    host.add_port(port);
+                }
+                if let Some(name) = &waiting.name {
+                    host.more().names.add(&**name, |name| name.into());
+                }
+            });
         }
     }
 
@@ -383,7 +360,7 @@ impl Part {
         time_ns: u64,
         count: impl FnOnce(&mut Name),
     ) {
-        self.names[kind as usize].update(
+        self.tables.names[kind as usize].update(
             name,
             |name| name.into(),
             |entry| {
@@ -395,7 +372,7 @@ impl Part {
     }
 
     pub(super) fn fingerprint(&mut self, ja4: &str, name: Option<&str>, client: IpAddr, time_ns: u64) {
-        self.fingerprints.update(
+        self.tables.fingerprints.update(
             ja4,
             |ja4| ja4.into(),
             |entry| {
@@ -426,9 +403,10 @@ fn address(Bits(high, low): Bits) -> IpAddr {
     IpAddr::V6(Ipv6Addr::from_bits(u128::from(high) << 64 | u128::from(low))).to_canonical()
 }
 
-/// What was gathered in the tables of a [`Part`].
+/// What was gathered of a partition.
 #[derive(Debug)]
 pub(crate) struct Tables {
+    /// By address.
     hosts: Bounded<Bits, Host>,
     names: [Bounded<HostName, Name>; 3],
     fingerprints: Bounded<HostName, Fingerprint>,
@@ -436,6 +414,25 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
+    fn new(keys: HashKeys, in_steps: bool) -> Self {
+        let names = if in_steps { NAME_ENTRIES_IN_STEPS } else { NAME_ENTRIES };
+        Tables {
+            hosts: Bounded::new(HOST_ENTRIES, keys),
+            names: std::array::from_fn(|_| Bounded::new(names, keys)),
+            fingerprints: Bounded::new(OTHER_ENTRIES, keys),
+            unknown: Bounded::new(OTHER_ENTRIES, keys),
+        }
+    }
+
+    fn take(&mut self) -> Self {
+        Tables {
+            hosts: self.hosts.take(),
+            names: self.names.each_mut().map(Bounded::take),
+            fingerprints: self.fingerprints.take(),
+            unknown: self.unknown.take(),
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.hosts.is_empty()
             && self.names.iter().all(Bounded::is_empty)

@@ -6,6 +6,7 @@ use super::counted::Counted;
 use super::part::{NAME, NameKind, Part, Tables};
 use super::{HostName, Lists, cut};
 use crate::hash::HashKeys;
+use crate::slot::PARTITIONS;
 use corelane_net::conversation::{Conversation, Side, State};
 use corelane_net::decode::{TCP, UDP};
 use corelane_net::protocol::{Event, Protocol};
@@ -197,22 +198,6 @@ impl StageFacts {
         }
     }
 
-    /// An empty one, for one partition.
-    pub(crate) fn part(&self, keys: HashKeys) -> Box<Part> {
-        Box::new(Part::new(keys, self.lists.in_steps))
-    }
-
-    /// Takes what was gathered before this time.
-    pub(crate) fn take_before(&mut self, time_ns: u64) -> Self {
-        let next = StageFacts { since_ns: time_ns, ..StageFacts::new(self.lists) };
-        std::mem::replace(self, next)
-    }
-
-    /// All before this time was given out, in nanoseconds since the epoch.
-    pub(crate) fn since_ns(&self) -> u64 {
-        self.since_ns
-    }
-
     /// Counts a packet with an IP header.
     #[inline(always)]
     pub(crate) fn packet(&mut self, time_ns: u64, protocol: u8, wire_len: u32) {
@@ -224,13 +209,6 @@ impl StageFacts {
         let bin = self.timeline.at(time_ns);
         bin.packets[place] += 1;
         bin.bytes[place] += u64::from(wire_len);
-    }
-
-    /// Takes what a partition has gathered.
-    pub(crate) fn take(&mut self, partition: u8, part: &mut Part) {
-        if let Some(tables) = part.take() {
-            self.parts.insert(partition, tables);
-        }
     }
 
     /// Adds what came later, or from other partitions, in no more memory than one capture or step takes.
@@ -282,11 +260,58 @@ impl Kept {
     }
 }
 
+/// A stage, while it gathers.
+#[derive(Debug)]
+pub(crate) struct Gatherer {
+    facts: StageFacts,
+    /// By the numbers of partitions.
+    parts: Box<[Part]>,
+}
+
+impl Gatherer {
+    /// For one capture, or for the first of its steps.
+    pub(crate) fn new(lists: Lists, keys: HashKeys) -> Self {
+        let parts = (0..PARTITIONS).map(|_| Part::new(keys, lists.in_steps)).collect();
+        Gatherer { facts: StageFacts::new(lists), parts }
+    }
+
+    /// Counts a packet with an IP header.
+    #[inline(always)]
+    pub(crate) fn packet(&mut self, time_ns: u64, protocol: u8, wire_len: u32) {
+        self.facts.packet(time_ns, protocol, wire_len);
+    }
+
+    /// Takes a frame whose outermost and innermost IP headers begin there.
+    #[inline]
+    pub(crate) fn wraps(&mut self, frame: &[u8], outermost: u16, innermost: u16) {
+        self.facts.wraps.add(frame, outermost, innermost);
+    }
+
+    /// Where the facts of a partition go.
+    #[inline]
+    pub(crate) fn of(&mut self, partition: u8) -> Gather<'_> {
+        Gather { stage: &mut self.facts, part: &mut self.parts[usize::from(partition)] }
+    }
+
+    /// All before this time was given out, in nanoseconds since the epoch.
+    pub(crate) fn since_ns(&self) -> u64 {
+        self.facts.since_ns
+    }
+
+    /// Takes what was gathered before this time.
+    pub(crate) fn take_before(&mut self, time_ns: u64) -> StageFacts {
+        let next = StageFacts { since_ns: time_ns, ..StageFacts::new(self.facts.lists) };
+        let parts = (0..=u8::MAX).zip(&mut self.parts);
+        let parts = parts.filter_map(|(partition, part)| Some((partition, part.take()?))).collect();
+        StageFacts { parts, ..std::mem::replace(&mut self.facts, next) }
+    }
+}
+
 /// Where the facts of one partition go.
 #[derive(Debug)]
 pub(crate) struct Gather<'a> {
-    pub(crate) stage: &'a mut StageFacts,
-    pub(crate) part: &'a mut Part,
+    stage: &'a mut StageFacts,
+    part: &'a mut Part,
 }
 
 impl Gather<'_> {
@@ -364,7 +389,10 @@ impl Gather<'_> {
             None if payload => &mut none,
             None => {
                 if is_over {
-                    none.counted = self.part.quiet.remove(conversation);
+                    // In a whole capture nothing was counted before.
+                    if self.stage.lists.in_steps {
+                        none.counted = self.part.quiet.remove(conversation);
+                    }
                 } else if let Some(counted) = self.part.quiet.of(conversation) {
                     none.counted = *counted;
                 } else {
@@ -381,11 +409,6 @@ impl Gather<'_> {
             let time_ns = conversation.first_ns().max(self.stage.since_ns);
             self.stage.timeline.aside(time_ns).conversations[series] += 1;
         }
-        // The server of a DNS query is not the host of that name.
-        let own = name.as_deref().filter(|_| protocol != Some(Protocol::Dns));
-        let is_unknown = protocol.is_none() && payload;
-        let unknown = is_unknown.then(|| if is_over { std::mem::take(first) } else { first.clone() });
-        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), own, unknown);
         let sides = [client, client.other()];
         let bytes = sides.map(|side| news.bytes[side.index()]);
         self.stage.conversations.add(bytes[0] + bytes[1], || Talked {
@@ -398,6 +421,12 @@ impl Gather<'_> {
             state: conversation.state(),
             name: name.clone(),
         });
+        let own = |it: &mut HostName| if is_over { std::mem::take(it) } else { it.clone() };
+        // The server of a DNS query is not the host of that name.
+        let name = name.as_mut().filter(|_| protocol != Some(Protocol::Dns)).map(own);
+        let is_unknown = protocol.is_none() && payload;
+        let unknown = is_unknown.then(|| if is_over { std::mem::take(first) } else { first.clone() });
+        self.part.conversation(conversation, (&news, counted), client, protocol.map(series_of), name, unknown);
         if !payload
             && !is_over
             && let Some(own) = self.part.quiet.of(conversation)

@@ -12,7 +12,7 @@ use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
 use crate::continuous::{Continuous, Detector};
 use crate::eve::Events;
-use crate::facts::{Gather, Lists, Part, StageFacts};
+use crate::facts::{Gatherer, Lists, StageFacts};
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;
@@ -86,8 +86,6 @@ impl Scanner {
 struct Cell {
     partition: Partition<Talk>,
     named: u64,
-    /// If facts are gathered.
-    part: Option<Box<Part>>,
     /// The most that its conversations, and its fragments, had reserved at a mark.
     most_bytes: [usize; 2],
 }
@@ -107,10 +105,9 @@ impl Cell {
         wanted: Events,
         lines: &'a mut Lines,
         findings: &'a mut Findings,
-        facts: &'a mut Option<Box<StageFacts>>,
+        facts: &'a mut Option<Box<Gatherer>>,
     ) -> (&'a mut Partition<Talk>, Records<'a>) {
-        let facts = facts.as_deref_mut().zip(self.part.as_deref_mut());
-        let facts = facts.map(|(stage, part)| Gather { stage, part });
+        let facts = facts.as_deref_mut().map(|facts| facts.of(partition));
         let records = Records { key, partition, named: &mut self.named, wanted, lines, findings, facts };
         (&mut self.partition, records)
     }
@@ -149,7 +146,7 @@ pub(super) struct Stage<'a> {
     snapshots: Vec<Numbers>,
     findings: Findings,
     /// If facts are gathered.
-    facts: Option<Box<StageFacts>>,
+    facts: Option<Box<Gatherer>>,
 }
 
 impl<'a> Stage<'a> {
@@ -191,7 +188,7 @@ impl<'a> Stage<'a> {
             findings: Findings::default(),
             facts: gathers.then(|| {
                 let lists = if continuous.is_none() { Lists::PAGE } else { Lists::STEP };
-                Box::new(StageFacts::new(lists))
+                Box::new(Gatherer::new(lists, run.keys))
             }),
         }
     }
@@ -259,13 +256,12 @@ impl<'a> Stage<'a> {
         }
         if let Some(facts) = &mut self.facts {
             facts.packet(frame.time_ns, datagram.protocol, frame.wire_len);
-            facts.wraps.add(frame.data, outermost, network);
+            facts.wraps(frame.data, outermost, network);
         }
         let inspection = &self.inspection;
         let cell = self.cells[usize::from(partition)].get_or_insert_with(|| {
             let partition = Partition::new(&inspection.conversations, &inspection.fragments);
-            let part = self.facts.as_ref().map(|facts| facts.part(self.keys));
-            Box::new(Cell { partition, named: 0, part, most_bytes: [0; 2] })
+            Box::new(Cell { partition, named: 0, most_bytes: [0; 2] })
         });
         let key = Key::packet(number, partition);
         let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
@@ -353,24 +349,18 @@ impl<'a> Stage<'a> {
     /// Takes the facts of the time before this, those of conversations that go on among them.
     fn gather(&mut self, time_ns: u64) -> Option<Arc<StageFacts>> {
         let facts = self.facts.as_deref_mut()?;
-        for Cell { partition, part, .. } in self.cells.iter_mut().flatten().map(|cell| &mut **cell) {
-            let Some(part) = part.as_deref_mut() else { continue };
-            let since_ns = facts.since_ns();
-            let mut gather = Gather { stage: facts, part };
-            partition.active_since(since_ns, |conversation, talk| {
+        let since_ns = facts.since_ns();
+        for (number, cell) in (0..=u8::MAX).zip(&mut self.cells) {
+            let Some(cell) = cell else { continue };
+            let mut gather = facts.of(number);
+            cell.partition.active_since(since_ns, |conversation, talk| {
                 let (protocol, client) =
                     talk.as_ref().map_or((None, Side::Originator), |talk| (talk.protocol(), talk.client()));
                 let kept = (talk.is_some(), talk.and_then(|talk| talk.kept.as_deref_mut()));
                 gather.count(conversation, protocol, client, kept, false);
             });
         }
-        let mut gathered = facts.take_before(time_ns);
-        for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
-            if let Some(part) = cell.as_mut().and_then(|cell| cell.part.as_deref_mut()) {
-                gathered.take(partition, part);
-            }
-        }
-        Some(Arc::new(gathered))
+        Some(Arc::new(facts.take_before(time_ns)))
     }
 
     /// The first step, of those that are not over, at whose end something expires.
