@@ -99,7 +99,7 @@ mod table;
 mod talkers;
 
 pub use analyzer::SubAnalyzer;
-pub use continuous::{Continuous, ScanEvent, ScanState};
+pub use continuous::{Continuous, ScanEvent, ScanState, UDP_FAILS_NS};
 pub use dispatch::Dispatcher;
 pub use inspect::{Findings, Found, Inspection, Seen, inspect, watch, watch_rings};
 pub use main_analyzer::MainAnalyzer;

@@ -11,7 +11,7 @@ use super::model::{Conversation, Ends, Host, KINDS, Model, Name, State};
 use super::text::{self, clock, moment, short, span};
 use corelane_monitor::facts::Service;
 use corelane_monitor::sensors::SensorName;
-use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, grouped};
+use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, UDP_FAILS_NS, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -133,7 +133,7 @@ impl View {
     pub(super) fn new(color: bool) -> Self {
         View {
             panels: Panel::OF_WIRE,
-            focus: Panel::Hosts,
+            focus: Panel::Alerts,
             orders: [None; PANELS],
             selected: [const { None }; PANELS],
             filter: Filter::default(),
@@ -234,7 +234,9 @@ impl View {
 
     /// The selected row of the panel with the focus, or its first one.
     pub(super) fn row(&self, model: &Model) -> Option<Subject> {
-        self.selected[self.focus as usize].clone().or_else(|| self.rows(self.focus, model).into_iter().next())
+        let rows = self.rows(self.focus, model);
+        let selected = self.selected[self.focus as usize].as_ref();
+        selected.filter(|selected| rows.contains(selected)).cloned().or_else(|| rows.into_iter().next())
     }
 
     /// Selects the row that is so many below the selected one of the panel with the focus.
@@ -245,7 +247,7 @@ impl View {
         let last = rows.len().saturating_sub(1);
         let place = match place {
             Some(place) => place.saturating_add_signed(by).min(last),
-            None if by < 0 => last,
+            None if (by < 0) != matches!(by, isize::MIN | isize::MAX) => last,
             None => 0,
         };
         *selected = rows.into_iter().nth(place);
@@ -669,6 +671,10 @@ fn draw_panel(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, p
     if has_focus {
         view.page = seen.len().max(1);
     }
+    let below = rows.len() - first - seen.len();
+    if below > 0 {
+        put_right(buffer, title, &format!(" ↓ {} more", grouped(below as u64)), view.dim());
+    }
     let seen: Vec<_> = seen.into_iter().map(|row| (row, cells(row, model, view))).collect();
     let widest = seen.iter().filter_map(|(_, cells)| cells.first()).map(|(text, _)| text.len()).max().unwrap_or(0);
     let columns = columns(panel, u16::try_from(widest).unwrap_or(u16::MAX));
@@ -728,7 +734,7 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
         Subject::Scan(..) => scan_of(row, model).map_or_else(Vec::new, |event| {
             let (text, opened) = story(event, model);
             let style = if opened { view.alarm() } else { view.found() };
-            vec![plain(clock(event.first_ns)), (text, style)]
+            vec![plain(clock(sent(event, event.first_ns, model))), (text, style)]
         }),
         Subject::Host(address) => {
             let Some(host) = model.wire.hosts.get(address) else { return Vec::new() };
@@ -826,12 +832,21 @@ fn story(event: &ScanEvent, model: &Model) -> (String, bool) {
         text = format!("{text}, open: {open}{}", if are_more { " and more" } else { "" });
     }
     if let ScanState::Ended { last_ns } = event.state {
-        let length = span(last_ns.saturating_sub(event.first_ns) / 1_000_000_000);
         // No line is broken in it.
-        let took = format!("took {length}").replace(' ', "\u{a0}");
-        text = format!("{text}; {took}");
+        text = format!("{text}; until\u{a0}{}", clock(sent(event, last_ns, model)));
     }
     (text, !answers.is_empty())
+}
+
+/// When a probe was sent that failed then. One by UDP fails a while after it was sent, or at the end of the capture.
+fn sent(event: &ScanEvent, failed_ns: u64, model: &Model) -> u64 {
+    if event.probe != Some(Probe::Udp) {
+        return failed_ns;
+    }
+    match model.wire.times {
+        Some((_, last_ns)) if failed_ns >= last_ns && failed_ns > event.first_ns => failed_ns,
+        times => failed_ns.saturating_sub(UDP_FAILS_NS).max(times.map_or(0, |(first_ns, _)| first_ns)),
+    }
 }
 
 fn serves(host: &Host) -> String {
@@ -845,7 +860,7 @@ fn list(items: impl IntoIterator<Item = String>) -> String {
 
 /// All that is known of a host.
 fn details(area: Rect, buffer: &mut Buffer, model: &Model, view: &mut View, address: IpAddr) {
-    let lines = details_of(model, view, address);
+    let lines = details_of(model, view, address, area.width);
     let most = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_sub(area.height);
     view.scrolled = view.scrolled.min(most);
     view.page = usize::from(area.height.max(1));
@@ -870,20 +885,21 @@ fn line(what: &str, text: &str) -> (String, Style) {
     (format!("{what:<14}{text}"), PLAIN)
 }
 
-fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style)> {
+fn details_of(model: &Model, view: &View, address: IpAddr, width: u16) -> Vec<(String, Style)> {
     let mut lines = vec![(address.to_string(), REVERSED)];
     if let Some(site) = &model.site {
         lines.extend(site::details(site, view, address));
-        lines.extend(scans_of(model, address).map(|text| (text, view.found())));
+        lines.extend(scans_of(model, view, address, width));
         return lines;
     }
     let Some(host) = model.wire.hosts.get(&address) else {
         lines.push(("no conversation of this host is known".to_owned(), view.dim()));
-        lines.extend(scans_of(model, address).map(|text| (text, view.found())));
+        lines.extend(scans_of(model, view, address, width));
         return lines;
     };
     let rate = |recent: &super::model::Recent| format!("{} bit/s", short(recent.rate(model.wire.second) * 8));
-    lines.push(line("seen", &format!("{} to {} UTC", clock(host.first_ns), clock(host.last_ns))));
+    let times = format!("{} to {} UTC", clock(host.first_ns), clock(host.last_ns));
+    lines.push(line("seen", &format!("{times}, without failed attempts, as in what follows")));
     lines.push(line("sent", &format!("{}B, now {}", short(host.sent), rate(&host.out))));
     lines.push(line("received", &format!("{}B, now {}", short(host.received), rate(&host.into))));
     lines.push(line("conversations", &grouped(host.conversations)));
@@ -903,7 +919,7 @@ fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style
             lines.extend(rows);
         }
     };
-    section("Scans", scans_of(model, address).map(|text| (text, view.found())).collect());
+    section("Scans", scans_of(model, view, address, width));
     let mut reached = host.reached.clone();
     reached.sort_unstable();
     let service = |service: &Service| {
@@ -933,13 +949,16 @@ fn details_of(model: &Model, view: &View, address: IpAddr) -> Vec<(String, Style
     lines
 }
 
-fn scans_of(model: &Model, address: IpAddr) -> impl Iterator<Item = String> {
+/// Lines of the scans by a host, or of one host.
+fn scans_of(model: &Model, view: &View, address: IpAddr, width: u16) -> Vec<(String, Style)> {
     let concerns = move |event: &&ScanEvent| {
         let alert = &event.scan;
         alert.source() == address || matches!(alert, Alert::Vertical { destination, .. } if *destination == address)
     };
     let scans = model.scans.iter().filter(concerns);
-    scans.map(|event| format!("{} {}", clock(event.first_ns), story(event, model).0))
+    let text = |event| format!("{} {}", clock(sent(event, event.first_ns, model)), story(event, model).0);
+    let lines = scans.flat_map(|event| wrap(&text(event), usize::from(width), usize::MAX));
+    lines.map(|text| (text, view.found())).collect()
 }
 
 /// A name, and how often this host asked for it.
@@ -974,7 +993,7 @@ const KEYS: [Help; 9] = [
 ];
 
 /// Words of scans.
-const FROM: Help = ("from UTC", "a scan's first failure; a UDP probe fails 60 s after it was sent");
+const FROM: Help = ("from, until", "first failure, and last that was new for --forget; UDP: sent");
 const MORE: Help = ("999+ ports", "failed at least: it goes on, or tried some again after --forget");
 
 /// Keys and words of what passes here.
@@ -986,7 +1005,7 @@ const OF_WIRE: [Help; 12] = [
     ("", ""),
     FROM,
     MORE,
-    ("open", "what answered a scanner, 64 ports and hosts at most"),
+    ("open", "what answered, 64 at most; pings are not looked at"),
     ("bytes, conv.", "without failed attempts; the columns and sums above have all"),
     ("columns", "a second each, the latest at the right"),
     ("bit/s", "the mean of the last four seconds of the capture"),
@@ -1085,17 +1104,17 @@ corelane top eth0                                1970-01-01 01:02:03 UTC, 62 min
 in all 4,101 packets, 2.1MB, 16M bit/s, none dropped       columns: the last 4 s
 1 Alerts 2 by latest ───────────────────────────────────────────────────────────
 from UTC who scans what: counts are of failures, open is what answered
-01:01:48 10.0.0.9 scans UDP port 53 of 21+ hosts
+01:00:48 10.0.0.9 scans UDP port 53 of 21+ hosts
 01:01:38 10.0.0.9 scans 21+ TCP ports of 10.0.0.5, open: 22, 80
+
+
+
 2 Talkers 4 by rate, without failed attempts ───────────────────────────────────
 host            out bit/s in bit/s bytes conv. answers at, names
 2001:db8::7          8.0k        0  2.0M     1
 2001:db8::80            0        0  2.0M     1 443, www.example.com
 10.0.0.5                0        0  7.2k     2 22, 80
 10.0.0.9                0        0  7.2k     2
-
-
-
 3 Conversations 1 by rate, without failed attempts ─────────────────────────────
 client → server                                           protocol   bit/s bytes
 [2001:db8::7]:50000 → [2001:db8::80]:443 www.example.com  tls            0  2.0M
@@ -1162,7 +1181,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let answered = Name { answers: 3, clients: vec![(client, 0)], ..Name::default() };
         model.wire.names.insert((2, "late.example.net".to_owned()), answered);
         let of = |model: &Model, address| -> Vec<String> {
-            let lines = details_of(model, &View::new(false), address).into_iter().map(|(line, _)| line);
+            let lines = details_of(model, &View::new(false), address, 80).into_iter().map(|(line, _)| line);
             lines.skip_while(|line| line != "Asked for").skip(1).take_while(|line| !line.is_empty()).collect()
         };
         assert_eq!(of(&model, other), ["http busy.example.net, 2+×", "http www.example.net, 2×"]);
@@ -1181,7 +1200,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         assert_eq!((lines.len(), &*lines[ASKED]), (ASKED + 1, "and 3 more"));
         let mut view = View { host: Some(client), ..View::new(false) };
         let last = |view: &mut View| drawn(80, 24, &model, view)[22].clone();
-        let whole = details_of(&model, &view, client).len();
+        let whole = details_of(&model, &view, client, 80).len();
         assert_eq!(last(&mut view), format!("↓ {} more lines", whole - 18), "a line of 19 says it");
         view.scrolled = u16::MAX;
         assert_eq!(last(&mut view), "and 3 more");
@@ -1210,8 +1229,8 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let texts: Vec<_> = model.scans.iter().map(|event| story(event, &model).0).collect();
         let expected = [
             "10.0.0.9 scans 21+ TCP ports of 10.0.0.5 by Xmas, open: 22, 80",
-            "10.0.0.9 scans UDP port 53 of 231 hosts; took\u{a0}12\u{a0}s",
-            "10.0.0.9 scans 1,000+ TCP ports of 10.0.0.5, open: 22, 80; took\u{a0}2\u{a0}min",
+            "10.0.0.9 scans UDP port 53 of 231 hosts; until\u{a0}01:01:00",
+            "10.0.0.9 scans 1,000+ TCP ports of 10.0.0.5, open: 22, 80; until\u{a0}01:03:40",
         ];
         assert_eq!(texts, expected);
         let mut view = View::new(false);
@@ -1235,10 +1254,10 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let alerts = |model: &Model, view: &mut View, height| -> Vec<String> {
             let lines = drawn(80, height, model, view);
             let behind = lines.into_iter().skip_while(|line| !line.starts_with("from UTC")).skip(1);
-            behind.take_while(|line| !line.starts_with("2 Talkers")).collect()
+            behind.take_while(|line| !line.is_empty() && !line.starts_with("2 Talkers")).collect()
         };
         let all = [
-            "01:01:48 10.0.0.9 scans UDP port 53 of 21+ hosts",
+            "01:00:48 10.0.0.9 scans UDP port 53 of 21+ hosts",
             "01:01:38 10.0.0.9 scans 21+ TCP ports of 10.0.0.5, open: 1020, 1021, 1022, 1023,",
             "           1024, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1032, 1033, 1034,",
             "           1035",
@@ -1251,7 +1270,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         }
         let lines = alerts(&model, &mut View::new(false), 24);
         assert!(lines.len() > 1 && lines.iter().all(|line| line.contains(" scans UDP ")), "{lines:#?}");
-        let mut view = View { focus: Panel::Alerts, ..View::new(false) };
+        let mut view = View::new(false);
         view.go(-1, &model);
         let lines = alerts(&model, &mut view, 24);
         assert_eq!(lines[lines.len() - 3..], all[1..]);
@@ -1277,7 +1296,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let mut model = model();
         model.wire.names.clear();
         let title = |model: &Model, view: &mut View| drawn(80, 24, model, view).concat();
-        let mut view = View::new(false);
+        let mut view = View { focus: Panel::Hosts, ..View::new(false) };
         let text = title(&model, &mut view);
         assert!(text.contains("2 Talkers 4 by rate") && text.contains("none so far"), "{text}");
         model.set(State::Over);
@@ -1346,7 +1365,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             let host = Host { sent: 10_000 - u64::from(number), ..Host::default() };
             model.wire.hosts.insert(IpAddr::from([192, 0, 2, number]), host);
         }
-        let mut view = View::new(false);
+        let mut view = View { focus: Panel::Hosts, ..View::new(false) };
         view.orders[Panel::Hosts as usize] = Some(1);
         view.go(0, &model);
         view.go(50, &model);
@@ -1368,6 +1387,41 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
     }
 
     #[test]
+    fn a_row_that_is_not_seen_is_not_opened() {
+        let model = model();
+        let mut view = View { focus: Panel::Hosts, ..View::new(false) };
+        view.go(isize::MAX, &model);
+        let last = view.row(&model);
+        view.filter = Filter::of("2001:db8::80");
+        assert_eq!(view.row(&model), Some(Subject::Host("2001:db8::80".parse().unwrap())));
+        view.filter = Filter::default();
+        assert_eq!(view.row(&model), last, "it is selected still");
+        assert_ne!(last, view.rows(Panel::Hosts, &model).into_iter().next());
+        // Without a selection the keys begin at the ends that they are named by.
+        for (by, place) in [(isize::MIN, 0), (isize::MAX, 3), (-1, 3), (1, 0)] {
+            view.selected[Panel::Hosts as usize] = None;
+            view.go(by, &model);
+            assert_eq!(view.row(&model).as_ref(), view.rows(Panel::Hosts, &model).get(place), "{by}");
+        }
+    }
+
+    #[test]
+    fn a_udp_scan_has_the_times_of_its_probes() {
+        let mut model = model();
+        let scan = Alert::Horizontal { source: [10, 0, 0, 9].into(), port: 53, count: 21, time_ns: 0 };
+        let event = ScanEvent { first_ns: 3000 * SECOND, ..found(Some(Probe::Udp), scan) };
+        assert_eq!(sent(&event, 3000 * SECOND, &model), 2940 * SECOND);
+        // Those that waited at the end failed there, and were sent in the minute before it.
+        assert_eq!(sent(&event, 3722 * SECOND, &model), 3662 * SECOND);
+        assert_eq!(sent(&event, 3723 * SECOND, &model), 3723 * SECOND);
+        // None was sent before the capture began.
+        model.wire.times = Some((2950 * SECOND, 3000 * SECOND));
+        assert_eq!(sent(&event, 3000 * SECOND, &model), 2950 * SECOND);
+        let by_tcp = ScanEvent { probe: None, ..event };
+        assert_eq!(sent(&by_tcp, 3000 * SECOND, &model), 3000 * SECOND);
+    }
+
+    #[test]
     fn what_is_cut_does_not_look_whole() {
         let mut model = model();
         let scanner: IpAddr = "10.0.0.9".parse().unwrap();
@@ -1376,10 +1430,12 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         host.reached_more = true;
         let long: IpAddr = "2001:db8:1111:2222:3333:4444:5555:6666".parse().unwrap();
         model.wire.hosts.insert(long, Host { sent: 1 << 40, ports: vec![tcp(1025)], ..Host::default() });
-        let lines = drawn(80, 24, &model, &mut View::new(false));
+        let lines = drawn(80, 24, &model, &mut View { focus: Panel::Hosts, ..View::new(false) });
         assert!(lines.iter().any(|line| line.starts_with("           1035,") && line.ends_with('…')), "{lines:#?}");
         assert!(lines.iter().any(|line| line.starts_with(&long.to_string())), "{lines:#?}");
-        assert!(details_of(&model, &View::new(false), scanner).iter().any(|(line, _)| line.contains("1079 and more")));
+        assert!(
+            details_of(&model, &View::new(false), scanner, 2000).iter().any(|(line, _)| line.contains("1079 and more"))
+        );
     }
 
     #[test]

@@ -218,6 +218,18 @@ impl Model {
         self.scans.truncate(ALERTS);
     }
 
+    /// Takes how far scans are that go on, in the order of the times at which they were found.
+    fn go_on(&mut self, events: &[ScanEvent]) {
+        for scan in self.scans.iter_mut().filter(|scan| scan.state == ScanState::Found) {
+            let found_ns = scan.scan.time_ns();
+            let at = events.partition_point(|event| event.scan.time_ns() < found_ns);
+            let mut same = events[at..].iter().take_while(|event| event.scan.time_ns() == found_ns);
+            if let Some(event) = same.find(|event| event.is_of(scan)) {
+                *scan = event.clone();
+            }
+        }
+    }
+
     /// Takes the reports of a batch of a sensor.
     pub(super) fn reports(&mut self, header: &Header, reports: &[StateReport]) {
         self.version += 1;
@@ -232,6 +244,7 @@ impl Model {
         self.version += 1;
         self.wire.step(report, captured);
         if let Some(facts) = facts {
+            self.go_on(&facts.going_on);
             // Those that were alerted stay, as what they reached is asked for.
             let scanners = self.scans.iter().map(|event| event.scan.source()).collect();
             self.wire.facts(facts, &scanners);
@@ -518,9 +531,15 @@ mod tests {
         let mut model = Model::default();
         model.scan(&event(5, 21, ScanState::Found));
         model.scan(&event(9, 21, ScanState::Found));
+        // Of what is not known here nothing is taken.
+        model.go_on(
+            &[(1, 30), (5, 40), (7, 50), (9, 60)].map(|(time_ns, count)| event(time_ns, count, ScanState::Found)),
+        );
+        assert_eq!(model.scans.iter().map(|event| event.distinct).collect::<Vec<_>>(), [60, 40]);
         model.scan(&event(5, 800, ScanState::Ended { last_ns: 8 }));
+        model.go_on(&[event(5, 40, ScanState::Found)]);
         let scans: Vec<_> = model.scans.iter().map(|event| (event.state, event.scan.count())).collect();
-        assert_eq!(scans, [(ScanState::Found, 21), (ScanState::Ended { last_ns: 8 }, 800)]);
+        assert_eq!(scans, [(ScanState::Found, 60), (ScanState::Ended { last_ns: 8 }, 800)]);
         assert_eq!(model.alerts, 2);
         let service = |host, number| Service { host, port: Port { is_tcp: true, number } };
         let reached = vec![service(destination, 443), service(source, 1), service(destination, 22)];

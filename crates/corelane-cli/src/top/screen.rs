@@ -210,7 +210,7 @@ impl Screen<'_> {
         match key.code {
             KeyCode::Char('q') => return Then::End,
             KeyCode::Char('?') => view.helps = !view.helps,
-            KeyCode::Char('/') => view.writes = Some(view.filter.text().to_owned()),
+            KeyCode::Char('/') => (view.writes, view.filter) = (Some(String::new()), Filter::default()),
             KeyCode::Char(' ' | 'p') => self.pause(shared),
             KeyCode::Char('<') => self.pace.iter().for_each(|pace| pace.multiply(0.5)),
             KeyCode::Char('>') => self.pace.iter().for_each(|pace| pace.multiply(2.0)),
@@ -325,9 +325,12 @@ mod tests {
         assert!(!screen.view.helps && !screen.view.filter.is_empty(), "one at a time");
         press(&mut screen, &shared, "\u{1b}");
         assert!(screen.view.filter.is_empty());
-        assert_eq!(screen.view.focus, Panel::Hosts);
-        press(&mut screen, &shared, "\t\t\t");
         assert_eq!(screen.view.focus, Panel::Alerts);
+        press(&mut screen, &shared, "\t\t\t");
+        assert_eq!(screen.view.focus, Panel::Names);
+        press(&mut screen, &shared, "/port:5\n");
+        assert_eq!(screen.view.filter.text(), "port:5", "a filter begins anew");
+        press(&mut screen, &shared, "\u{1b}");
         press(&mut screen, &shared, "3ss");
         assert_eq!(
             (screen.view.focus, screen.view.orders),

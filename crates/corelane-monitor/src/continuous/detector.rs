@@ -24,7 +24,7 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::state_report::{Failure, StateReport, Verdict};
-use crate::steps::{begin_of, step_of};
+use crate::steps::{STEP_NS, begin_of, step_of};
 use crate::table::Table;
 use crate::talkers::Talkers;
 use bytemuck::Zeroable;
@@ -41,6 +41,9 @@ const UDP_S: u64 = 60;
 const CLOSED_S: u64 = 5;
 /// How long a UDP key may go without an answer, in seconds.
 const ASKED_S: u64 = 60;
+/// How long after it was sent a UDP probe without an answer fails, in nanoseconds; those of the last such time of a
+/// capture fail at its end.
+pub const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
 
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;

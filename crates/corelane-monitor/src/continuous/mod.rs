@@ -22,6 +22,7 @@ mod scans;
 use crate::steps::step_of;
 
 pub(crate) use detector::Detector;
+pub use detector::UDP_FAILS_NS;
 pub use scans::{ScanEvent, ScanState};
 pub(crate) use scans::{Scans, ScansState};
 

@@ -41,6 +41,7 @@ pub(crate) use scanners::{COLUMNS, tell};
 pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};
 pub(crate) use stage::{Gather, Gatherer, Kept, StageFacts};
 
+use crate::continuous::ScanEvent;
 use std::net::IpAddr;
 
 /// The most bytes that the facts of a run take. With every table full at once it was 401 MiB, joining included.
@@ -114,6 +115,8 @@ pub struct Facts {
     pub more_stories: u64,
     /// Whether attempts that were answered may be missing from the stories, as too many were.
     pub may_lack_answers: bool,
+    /// Scans that were found and go on, where time passes in steps, with what failed so far.
+    pub going_on: Vec<ScanEvent>,
     /// What stood before the IP headers.
     pub wraps: Wraps,
 }

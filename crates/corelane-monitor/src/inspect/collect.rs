@@ -277,8 +277,12 @@ impl<'a> Collector<'a> {
         if !gathered.is_empty() {
             let mut all = Facts::of(gathered);
             // Stories need all attempts, which only a whole capture keeps.
-            if self.scans.is_none() {
-                facts::tell(&report, &trials, &mut all);
+            match &self.scans {
+                None => facts::tell(&report, &trials, &mut all),
+                Some(scans) => {
+                    all.going_on = scans.going_on().collect();
+                    all.going_on.sort_by_key(|event| (event.scan.order(), event.probe));
+                }
             }
             findings.facts = Some(Box::new(all));
         }

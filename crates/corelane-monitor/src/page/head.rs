@@ -187,7 +187,7 @@ fn asked(page: &mut Html, sight: &Sight<'_>, named: &Named) {
     }
     let unnamed = all.saturating_sub(names.iter().map(|(_, name)| name.count).sum());
     if is_all && unnamed > 0 {
-        html!(page, "; " {plural(unnamed, unit)} " without a name");
+        html!(page, "; " {plural(unnamed, &format!("more {unit}"))} " without a name");
     }
     page.raw("</li>");
 }

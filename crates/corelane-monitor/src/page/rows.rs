@@ -18,7 +18,9 @@ const CLIENTS: usize = 3;
 pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     write_hosts(page, sight);
     write_conversations(page, sight);
-    page.raw("<h2 id=\"names\">Names</h2>");
+    page.raw(
+        "<h2 id=\"names\">Names</h2><p class=\"soft\">What was asked for or seen once at most is marked as rare.</p>",
+    );
     write_names(page, sight, NameKind::Http, "Hosts of HTTP requests");
     write_names(page, sight, NameKind::Tls, "Servers named in TLS and QUIC");
     write_names(page, sight, NameKind::Dns, "Names asked for in DNS");
@@ -42,7 +44,13 @@ fn write_hosts(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
     page.raw("<h2 id=\"hosts\">Hosts</h2>");
     let scanners: BTreeSet<_> = facts.scanners.iter().map(|scanner| scanner.source).collect();
-    begin(page, &COLUMNS, "Hosts with conversations, by bytes", sight.more(facts.more_hosts, "hosts"));
+    begin(
+        page,
+        &COLUMNS,
+        "Hosts with conversations, by bytes",
+        facts.hosts.len(),
+        sight.more(facts.more_hosts, "hosts"),
+    );
     for (ip, host) in &facts.hosts {
         row(page, sight, host.span);
         page.raw("<td class=\"w\">");
@@ -98,7 +106,7 @@ fn write_conversations(page: &mut Html, sight: &Sight<'_>) {
     ];
     let facts = sight.facts;
     page.raw("<h2 id=\"conversations\">Conversations</h2>");
-    begin(page, &COLUMNS, "Conversations by bytes", (facts.more_conversations, false));
+    begin(page, &COLUMNS, "Conversations by bytes", facts.conversations.len(), (facts.more_conversations, false));
     for conversation in &facts.conversations {
         let Talked { ends: [client, server], bytes: [sent, received], packets, times, is_tcp, series, state, name } =
             conversation;
@@ -201,11 +209,18 @@ fn write_names(page: &mut Html, sight: &Sight<'_>, kind: NameKind, caption: &'st
         NameKind::Tls => &TLS,
         NameKind::Dns => &DNS,
     };
-    begin(page, columns, caption, sight.more(sight.facts.more_names[kind as usize], kind.table()));
+    begin(page, columns, caption, names.len(), sight.more(sight.facts.more_names[kind as usize], kind.table()));
     for (name, entry) in names {
         write_name(page, sight, kind, name, entry);
     }
     end(page);
+}
+
+/// Marks what came once, or was only answered.
+fn rare(page: &mut Html, count: u64) {
+    if count <= 1 {
+        page.raw("<mark>rare</mark>");
+    }
 }
 
 fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostName, entry: &Name) {
@@ -215,8 +230,9 @@ fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostNam
         NameKind::Dns => ("dns", "select(.dns.type == \"request\").dns.queries[].rrname", "dns"),
     };
     row(page, sight, entry.span);
-    html!(page, "<td><span class=\"n\">" {name} "</span><span class=\"o\" hidden>" {protocol}
-        "</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
+    html!(page, "<td><span class=\"n\">" {name} "</span>");
+    rare(page, entry.count);
+    html!(page, "<span class=\"o\" hidden>" {protocol} "</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
     key(page, &grouped(entry.count), &sight.commands.events_of_name(types, places, name));
     page.raw("</td>");
     if kind == NameKind::Dns {
@@ -238,11 +254,12 @@ fn write_fingerprints(page: &mut Html, sight: &Sight<'_>) {
         return;
     }
     let more = sight.more(facts.more_fingerprints, "fingerprints");
-    begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", more);
+    begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", facts.fingerprints.len(), more);
     for (ja4, entry) in &facts.fingerprints {
         row(page, sight, entry.span);
-        html!(page, "<td class=\"mono\">" {ja4}
-            "<span class=\"o\" hidden>tls</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
+        html!(page, "<td class=\"mono\">" {ja4});
+        rare(page, entry.count);
+        html!(page, "<span class=\"o\" hidden>tls</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
         key(page, &grouped(entry.count), &sight.commands.events_of_name("tls,quic", ".tls.ja4, .quic.ja4", ja4));
         page.raw("</td><td>");
         addresses(page, &entry.clients);
@@ -267,7 +284,6 @@ fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
         }
         text
     };
-    begin(page, &COLUMNS, "Protocols, by content and never by port", NO_MORE);
     let rest =
         [("unknown", &findings.untold, "payload of no known protocol"), ("none", &findings.silent, "no payload")];
     let known = findings
@@ -280,6 +296,7 @@ fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
     });
     let mut all: Vec<_> = known.chain(rest).filter(|(_, _, volume, ..)| volume.flows > 0).collect();
     all.sort_by_key(|(name, is_tcp, volume, ..)| (Reverse(volume.bytes), *name, *is_tcp));
+    begin(page, &COLUMNS, "Protocols, by content and never by port", all.len(), NO_MORE);
     for (name, is_tcp, volume, text, app) in all {
         let transport = if is_tcp { "TCP" } else { "UDP" };
         html!(page, "<tr><td class=\"w\"><span class=\"o\">" {name} "</span> over <span class=\"o\">" {transport}
@@ -307,7 +324,7 @@ fn write_unknown(page: &mut Html, sight: &Sight<'_>) {
         return;
     }
     let more = sight.more(facts.more_unknown, "ports with unknown payload");
-    begin(page, &COLUMNS, "Payload of no known protocol, by the responder's port", more);
+    begin(page, &COLUMNS, "Payload of no known protocol, by the responder's port", facts.unknown.len(), more);
     for (Port { is_tcp, number: port }, entry) in &facts.unknown {
         row(page, sight, entry.span);
         let transport = if *is_tcp { "tcp" } else { "udp" };

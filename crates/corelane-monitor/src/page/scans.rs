@@ -217,7 +217,7 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
          later is only among the ports served. “Mostly” is the shortest time that holds nine of ten attempts, \
          answered ones too; “First” and “Last” are of all.</p>",
     );
-    begin(page, &COLUMNS, "Scans in order of time", (facts.more_stories, false));
+    begin(page, &COLUMNS, "Scans in order of time", stories.len(), (facts.more_stories, false));
     for story in stories {
         let Story { scan, probe, told } = story;
         row(page, sight, told.span);

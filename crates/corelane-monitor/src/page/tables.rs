@@ -14,10 +14,10 @@ pub(super) type More = (u64, bool);
 
 pub(super) const NO_MORE: More = (0, false);
 
-/// Begins a table.
-pub(super) fn begin(page: &mut Html, columns: &[Column], caption: &'static str, (count, is_least): More) {
+/// Begins a table of so many rows. Few of them may be seen at once.
+pub(super) fn begin(page: &mut Html, columns: &[Column], caption: &'static str, rows: usize, (count, is_least): More) {
     html!(page, "<div class=\"t\" tabindex=\"0\" role=\"region\" aria-label=\"" {caption}
-        "\"><table><caption>" {caption});
+        "\"><table><caption>" {caption} " (" {grouped(rows as u64)} ")");
     if count > 0 || is_least {
         html!(page, ";" {more(count, is_least)});
     }

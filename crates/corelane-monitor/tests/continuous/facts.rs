@@ -6,7 +6,7 @@ use crate::packets::{ACK, FIN, Packet, SECOND, START, SYN, tcp, udp};
 use crate::support::{Act, Case, News, Paced, Watched, plan};
 use corelane_monitor::eve::Events;
 use corelane_monitor::facts::{Facts, Host, Talked};
-use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, Settings, inspect};
+use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, ScanEvent, ScanState, Settings, inspect};
 use corelane_net::capture::{LinkType, Reader};
 use corelane_net::conversation::{LEAST_BYTES, Limits, State};
 use corelane_net::synth::{self, Config, Conversations};
@@ -133,7 +133,33 @@ fn check(name: &str, case: &Case, capture: &[u8]) -> Watched {
     let report = &run.report;
     assert!(packets <= report.packets && packets + report.malformed + report.undecoded >= report.packets, "{name}");
     assert!(steps(&run).iter().all(|facts| facts.scanners.is_empty() && facts.stories.is_empty()));
+    scans_go_on(name, &run);
     run
+}
+
+/// Each snapshot has the scans that were found and have not ended, and no fewer failures of each than the one before.
+fn scans_go_on(name: &str, run: &Watched) {
+    let mut open: Vec<ScanEvent> = Vec::new();
+    for (_, news) in &run.news {
+        match news {
+            News::Scan(event) if event.state == ScanState::Found => open.push(event.clone()),
+            News::Scan(event) => {
+                let place = open.iter().position(|known| known.is_of(event)).expect("it was found");
+                assert!(open.swap_remove(place).scan.count() <= event.scan.count(), "{name}: {event:?}");
+            }
+            News::Snapshot(snapshot) => {
+                let going_on = &snapshot.1.facts.as_deref().expect("facts").going_on;
+                assert_eq!(going_on.len(), open.len(), "{name}");
+                assert!(going_on.is_sorted_by_key(|event| event.scan.time_ns()), "{name}");
+                for event in going_on {
+                    let known = open.iter_mut().find(|known| known.is_of(event)).expect("it was found");
+                    assert!(known.scan.count() <= event.scan.count(), "{name}: {event:?}");
+                    *known = event.clone();
+                }
+            }
+        }
+    }
+    assert!(open.is_empty() && run.findings.facts.as_deref().expect("facts").going_on.is_empty(), "{name}");
 }
 
 #[test]

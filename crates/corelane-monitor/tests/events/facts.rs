@@ -146,9 +146,9 @@ fn the_numbers_of_a_page_do_not_contradict_each_other() {
         "not pings (ICMP)",
         // The capture has 26 requests, 19 hellos and 7 queries.
         "HTTP: 10.20.0.110 (18 requests) asked for 3 names, ",
-        "192.168.10.11 (6); 8 requests without a name",
+        "192.168.10.11 (6); 8 more requests without a name",
         "TLS: 19 hellos, none with a name; most bytes between 10.20.0.110 and 192.168.10.11",
-        "version.bind (1); 3 queries without a name",
+        "version.bind (1); 3 more queries without a name",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
