@@ -151,9 +151,10 @@ fn rotations(rings: u16) {
         let what = format!("{rings} rings, {analyzers} analyzers");
         assert_same_of(rings, &found, &expected, &what);
     }
-    // Each part is a capture of its own.
-    let alone = replay(&tees[50..51], &folder.path("replay.json"), &[]);
-    assert!(!alone.is_empty() && alone.len() < found.len());
+    // Each part is a capture of its own. One may be empty, where nothing was read between two rotations.
+    let alone = |part| replay(std::slice::from_ref(part), &folder.path("replay.json"), &[]).len();
+    let alone: Vec<_> = tees[40..60].iter().map(alone).collect();
+    assert!(alone.iter().any(|&count| count > 0) && alone.iter().all(|&count| count < found.len()), "{alone:?}");
 }
 
 #[test]
