@@ -247,7 +247,7 @@ impl View {
         let last = rows.len().saturating_sub(1);
         let place = match place {
             Some(place) => place.saturating_add_signed(by).min(last),
-            None if (by < 0) != matches!(by, isize::MIN | isize::MAX) => last,
+            None if by == isize::MAX || by < 0 && by != isize::MIN => last,
             None => 0,
         };
         *selected = rows.into_iter().nth(place);

@@ -425,7 +425,7 @@ impl ScanEvent {
     }
 
     /// The order of news of one step: those of scans that have ended come last.
-    fn order(&self) -> impl Ord + use<> {
+    pub(crate) fn order(&self) -> impl Ord + use<> {
         (self.state != ScanState::Found, self.scan.order(), self.probe)
     }
 }

@@ -281,7 +281,7 @@ impl<'a> Collector<'a> {
                 None => facts::tell(&report, &trials, &mut all),
                 Some(scans) => {
                     all.going_on = scans.going_on().collect();
-                    all.going_on.sort_by_key(|event| (event.scan.order(), event.probe));
+                    all.going_on.sort_by_key(ScanEvent::order);
                 }
             }
             findings.facts = Some(Box::new(all));
