@@ -12,7 +12,8 @@
 //!    the request waits, the word holds the node's version, a count of its uses.
 //! 4. Each thread first tries the few nodes of the *front row* that its number maps to. To take one is a
 //!    compare-and-swap, to give it back a store, both on a line that the thread needs anyway. When they are taken, a
-//!    Treiber stack of the other nodes is next, and then new ones, as many as there are already.
+//!    Treiber stack of the other nodes is next, and then the first node that was never taken. Its segment is made when
+//!    it is missing, of as many nodes as there are already.
 //! 5. A linked node goes back when three credits are in: its owner has learnt its fate (`DONE`), its item has been
 //!    moved out or there was none (`READ`), nothing links to it any more (`UNLINKED`). The thread that brings the last
 //!    credit frees the node.
@@ -52,8 +53,8 @@ use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, in
 use crate::wait::{Sleeper, SleeperCell, Token};
 use alloc::boxed::Box;
 use core::ptr;
-// Not the model's: nothing is ordered by these two, and every access to a node would be a choice for it.
-use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain};
+// Not the model's: nothing is ordered by these, and every access to a node would be a choice for it.
+use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain, AtomicUsize as PlainCount};
 
 /// What a node is, in one word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -329,11 +330,21 @@ const SEGMENTS: usize = INDEX_BITS as usize;
 
 /// All nodes of a structure.
 pub(super) struct Pool<T> {
-    /// Segment 0 is the front row; each further one has as many nodes as all before it.
+    /// Segment 0 is the front row; each further one has as many nodes as all before it, and is made when one is taken.
     segments: [AtomicPtr<Node<T>>; SEGMENTS],
     front: usize,
-    /// Nodes that are not of the front row and not in use.
-    free: Padded<AtomicLink>,
+    spare: Padded<Spare>,
+}
+
+/// The nodes that are not of the front row.
+struct Spare {
+    /// Those that were given back.
+    free: AtomicLink,
+    /// How many nodes there are before the first that was never taken, the front row included.
+    taken: PlainCount,
+    /// What orders segments for loom, which does not see their pointers.
+    #[cfg(loom)]
+    order: AtomicU64,
 }
 
 // SAFETY: items move from thread to thread, hence `T: Send`; no reference to an item is shared.
@@ -351,7 +362,12 @@ impl<T> Pool<T> {
         let pool = Self {
             segments: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
             front,
-            free: Padded(AtomicLink::new(NULL)),
+            spare: Padded(Spare {
+                free: AtomicLink::new(NULL),
+                taken: PlainCount::new(front),
+                #[cfg(loom)]
+                order: AtomicU64::new(0),
+            }),
         };
         pool.segments[0].store(Self::segment(front), Release);
         pool
@@ -371,15 +387,20 @@ impl<T> Pool<T> {
         if segment == 0 { self.front } else { self.front << (segment - 1) }
     }
 
+    /// The segment of the node at `position`, counted from 0, and where it stands in there.
     #[inline(always)]
-    pub(super) fn node(&self, index: Index) -> &Node<T> {
-        let position = index as usize - 1;
-        let (segment, offset) = if position < self.front {
+    fn place(&self, position: usize) -> (usize, usize) {
+        if position < self.front {
             (0, position)
         } else {
             let segment = (position / self.front).ilog2() as usize + 1;
             (segment, position - self.len(segment))
-        };
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn node(&self, index: Index) -> &Node<T> {
+        let (segment, offset) = self.place(index as usize - 1);
         let nodes = self.segments[segment].load(Acquire);
         // SAFETY: an index names a node of a published segment, and segments live as long as the pool.
         unsafe { &*nodes.add(offset) }
@@ -387,7 +408,7 @@ impl<T> Pool<T> {
 
     /// A held node without an item.
     pub(super) fn allocate(&self) -> Index {
-        let index = self.take_own().or_else(|| self.pop()).unwrap_or_else(|| self.grow());
+        let index = self.take_own().or_else(|| self.pop()).unwrap_or_else(|| self.take_new());
         let node = self.node(index);
         node.version.store(node.version.load(Relaxed).wrapping_add(1), Relaxed);
         // A change that was meant for the node's last life must fail.
@@ -414,60 +435,52 @@ impl<T> Pool<T> {
 
     fn pop(&self) -> Option<Index> {
         loop {
-            let first = self.free.load();
+            let first = self.spare.free.load();
             if first.is_null() {
                 return None;
             }
             let next = self.node(first.index()).next.load();
-            if self.free.change(first, first.to(next.index(), 0)) {
+            if self.spare.free.change(first, first.to(next.index(), 0)) {
                 return Some(first.index());
             }
         }
     }
 
-    /// Links nodes `first ..= last`, which the caller owns and has linked to each other, into the free list.
-    fn push(&self, first: Index, last: Index) {
-        let last = &self.node(last).next;
+    fn push(&self, index: Index) {
+        let node = &self.node(index).next;
         loop {
-            let top = self.free.load();
-            last.set(last.load().to(top.index(), 0));
-            if self.free.change(top, top.to(first, 0)) {
+            let top = self.spare.free.load();
+            node.set(node.load().to(top.index(), 0));
+            if self.spare.free.change(top, top.to(index, 0)) {
                 return;
             }
         }
     }
 
+    /// The first node that was never taken. Every other one was in use at once, by the time that this call found none.
     #[cold]
-    fn grow(&self) -> Index {
-        let segment = (1..SEGMENTS)
-            .find(|&segment| {
-                self.segments[segment].load(Acquire).is_null() || self.len(segment) >= 1 << (INDEX_BITS - 2)
-            })
-            .expect("the last segments are beyond the limit");
-        let count = self.len(segment);
+    fn take_new(&self) -> Index {
+        let position = self.spare.taken.fetch_add(1, Relaxed);
         assert!(
-            count < 1 << (INDEX_BITS - 2),
+            position < 1 << (INDEX_BITS - 1),
             "more than 100 million requests wait here: let fewer threads and tickets wait"
         );
-        let nodes = Self::segment(count);
-        let first = count as Index + 1;
-        let last = first + count as Index - 1;
-        for offset in 0..count {
-            // SAFETY: the nodes are ours until they are published.
-            let node = unsafe { &*nodes.add(offset) };
-            node.word.store(Word::HELD, Relaxed);
-            node.next.set(Link::new(if offset + 1 < count { first + offset as Index + 1 } else { NULL }));
+        let segment = self.place(position).0;
+        if self.segments[segment].load(Acquire).is_null() {
+            let count = self.len(segment);
+            let nodes = Self::segment(count);
+            #[cfg(loom)]
+            self.spare.order.fetch_add(1, Release);
+            if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Acquire).is_err() {
+                // SAFETY: made by `segment` with this length and not published.
+                unsafe { Self::free_segment(nodes, count) };
+            }
         }
-        if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
-            // SAFETY: made by `segment` with this length and not published.
-            unsafe { Self::free_segment(nodes, count) };
-            // Another thread has brought nodes, or is about to.
-            return self.pop().unwrap_or_else(|| self.grow());
-        }
-        if count > 1 {
-            self.push(first + 1, last);
-        }
-        first
+        #[cfg(loom)]
+        self.spare.order.fetch_add(1, Acquire);
+        let index = position as Index + 1;
+        set(&self.node(index).word, Word::HELD);
+        index
     }
 
     /// # Safety
@@ -484,7 +497,7 @@ impl<T> Pool<T> {
             set(&node.word, Word::FREE);
         } else {
             set(&node.word, Word::HELD);
-            self.push(index, index);
+            self.push(index);
         }
     }
 

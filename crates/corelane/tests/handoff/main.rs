@@ -99,6 +99,7 @@ suite! {
         s20_a_million_takes_behind_a_take_that_waits
         s21_a_million_puts_behind_a_put_that_waits
         nodes_of_matched_requests_are_used_again
+        threads_that_come_at_once_make_no_node_too_many
         s21_cancellations_in_the_middle_of_a_thousand
         s27_every_item_is_dropped_once
         forgotten_tickets_drop_their_items_with_the_queue

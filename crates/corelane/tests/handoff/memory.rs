@@ -2,6 +2,7 @@
 
 use crate::support::{Ledger, Mode};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
@@ -64,6 +65,23 @@ pub(crate) fn nodes_of_matched_requests_are_used_again(mode: Mode) {
         assert_eq!(take.try_followup(), Some(Ok(item)));
     }
     assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
+}
+
+pub(crate) fn threads_that_come_at_once_make_no_node_too_many(mode: Mode) {
+    const THREADS: usize = 2;
+    for _ in 0..2_000 {
+        let queue = mode.queue();
+        let start = Barrier::new(THREADS);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    start.wait();
+                    let _kept: Vec<_> = (0..FEW / 2 / THREADS).map(|item| queue.reserve_put(item)).collect();
+                });
+            }
+        });
+        assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
+    }
 }
 
 pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
