@@ -64,11 +64,11 @@ const SHORTEST_SNAPLEN: u32 = 64;
 const LONGEST_SNAPLEN: u32 = 262_144;
 /// Blocks are as large as this, if the ring is large enough, and never smaller than that. A wake-up should be for many
 /// frames, as the caches are cold then.
-const BLOCK: usize = 2 << 20;
+const BLOCK: usize = 8 << 20;
 const SMALLEST_BLOCK: usize = 128 << 10;
 /// Blocks that a ring should have. On a quiet interface each holds what came in one time-out, so a reader that stays
 /// away for as many time-outs finds the ring full, whatever its size.
-const BLOCKS: usize = 16;
+const BLOCKS: usize = 8;
 /// What a block needs beside a frame: headers, and the gap in front of the frame.
 const AROUND: usize = 256;
 /// How often the interface is looked at while nothing comes.
@@ -88,7 +88,7 @@ pub struct Options {
     /// splits segments.
     pub snaplen: u32,
     /// Bytes of the ring, less than 4 GiB. The kernel takes as many from its own memory, which is never swapped. They
-    /// are rounded up to whole blocks, and to two of them. A block has 2 MiB. A ring of less than 32 MiB has smaller
+    /// are rounded up to whole blocks, and to two of them. A block has 8 MiB. A ring of less than 64 MiB has smaller
     /// ones, as far as a frame of `snaplen` bytes fits.
     pub ring_bytes: usize,
     /// After this time the kernel hands over a block that is not full, in whole milliseconds from 1 to 10,000; it may
@@ -103,12 +103,12 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Whole frames, a ring of 64 MiB, 100 ms, promiscuous, no filter.
+    /// Whole frames, a ring of 64 MiB, 200 ms, promiscuous, no filter.
     fn default() -> Self {
         Self {
             snaplen: LONGEST_SNAPLEN,
             ring_bytes: 64 << 20,
-            block_timeout: Duration::from_millis(100),
+            block_timeout: Duration::from_millis(200),
             promiscuous: true,
             filter: None,
         }

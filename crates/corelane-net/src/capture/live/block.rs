@@ -31,6 +31,8 @@ const LINE: usize = 64;
 /// How far ahead of a frame the block is asked for: a line from another CPU's cache takes as long as some small frames,
 /// and so much fits well into the first cache.
 const AHEAD: usize = 2048;
+/// The ring's header of a frame, and the packet's headers behind it.
+const HEADERS: usize = 192;
 /// Frames above this are large.
 const LARGE: usize = 1024;
 
@@ -84,16 +86,19 @@ impl Walk {
         Self { position: first.unwrap_or(usize::MAX), left, asked: 0 }
     }
 
-    /// Asks for what is up to [`AHEAD`] bytes behind a frame's header. The kernel has just written it on another CPU.
-    /// Where a frame begins is known only from the one before, so without this each of them would be waited for. Of
-    /// larger frames most is not read, and the processor finds the way from one to the next about as soon.
+    /// Asks for what is up to [`AHEAD`] bytes behind a frame's header, or for the next frame's headers if the frame is
+    /// large, as most of it is not read. The kernel has just written it on another CPU. Where a frame begins is known
+    /// only from the one before, so without this each of them would be waited for.
     #[inline]
     fn ask(&mut self, lent: &[u8], header: usize, size: usize) {
-        if size > LARGE {
-            return;
-        }
-        let lines = self.asked.max(header)..header.saturating_add(AHEAD).min(lent.len());
-        self.asked = self.asked.max(lines.end);
+        let lines = if size > LARGE {
+            let next = header.saturating_add(size);
+            next..next.saturating_add(HEADERS)
+        } else {
+            let lines = self.asked.max(header)..header.saturating_add(AHEAD);
+            self.asked = self.asked.max(lines.end);
+            lines
+        };
         lines.step_by(LINE).filter_map(|line| lent.get(line)).for_each(prefetch_read);
     }
 
