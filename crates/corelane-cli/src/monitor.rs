@@ -380,13 +380,15 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
 /// The settings of time, if the analysis goes on.
 fn continuous(arguments: &MonitorArguments) -> Option<Continuous> {
     let Endless { forget, suppress, stats_interval, .. } = &arguments.endless;
+    let is_live = arguments.capture.interface.is_some();
     // The metrics of an interface, and the report by a signal, are of the last second.
-    let snapshot_s = if arguments.capture.interface.is_some() { 1 } else { stats_interval.as_secs() };
+    let snapshot_s = if is_live { 1 } else { stats_interval.as_secs() };
     let continuous = Continuous {
         forget_s: forget.as_secs(),
         suppress_s: suppress.as_secs(),
         snapshot_s,
         reports: arguments.publishing.publish.is_some(),
+        ready_bytes: if is_live { Continuous::READY } else { 0 },
     };
     arguments.is_endless().then_some(continuous)
 }

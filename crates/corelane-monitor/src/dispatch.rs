@@ -7,7 +7,9 @@ use crate::settings::Settings;
 use crate::slot::{Slot, partition_v4, partition_v6};
 use crate::steps::Steps;
 use corelane_net::capture::Record;
-use corelane_net::decode::{Closed, Decoded, Located, NoDatagram, TCP, decode, decode_at, innermost, locate};
+use corelane_net::decode::{
+    Closed, Decoded, Located, NoDatagram, TCP, Transport, decode, decode_at, innermost, locate,
+};
 
 /// Decodes records, counts the facts that need no state, and passes on [slots](crate::slot).
 #[derive(Clone, Debug)]
@@ -106,6 +108,25 @@ impl Dispatcher {
     /// packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
+        let (record, decoded) = self.decode(record);
+        match decoded {
+            Decoded::V4(packet) => {
+                let slot = Slot::v4(&self.keys, record.time_ns, record.wire_len, &packet);
+                sink(slot.partition(), slot);
+            }
+            Decoded::V6(packet) => {
+                for slot in Slot::v6(&self.keys, record.time_ns, record.wire_len, &packet) {
+                    sink(slot.partition(), slot);
+                }
+            }
+            Decoded::OtherIp | Decoded::Undecoded | Decoded::Malformed => {}
+        }
+    }
+
+    /// Takes one record, and decodes it. The first result has the part of the record that counts: all of it, but for
+    /// tunnels.
+    #[inline(always)]
+    pub(crate) fn decode<'a>(&mut self, record: &Record<'a>) -> (Record<'a>, Decoded) {
         self.count(record);
         let (mut record, mut decoded) = (*record, decode(record.link, record.data));
         if self.tunnels.is_some()
@@ -114,22 +135,15 @@ impl Dispatcher {
         {
             (record, decoded) = (part, decode_at(part.data, at));
         }
-        match decoded {
-            Decoded::V4(packet) => {
-                self.tcp += u64::from(packet.protocol == TCP);
-                let slot = Slot::v4(&self.keys, record.time_ns, record.wire_len, &packet);
-                sink(slot.partition(), slot);
-            }
-            Decoded::V6(packet) => {
-                self.tcp += u64::from(packet.protocol == TCP);
-                for slot in Slot::v6(&self.keys, record.time_ns, record.wire_len, &packet) {
-                    sink(slot.partition(), slot);
-                }
+        match &decoded {
+            Decoded::V4(Transport { protocol, .. }) | Decoded::V6(Transport { protocol, .. }) => {
+                self.tcp += u64::from(*protocol == TCP);
             }
             Decoded::OtherIp => {}
             Decoded::Undecoded => self.undecoded += 1,
             Decoded::Malformed => self.malformed += 1,
         }
+        (record, decoded)
     }
 
     /// Takes one record for a stage that decodes it. That stage counts TCP packets, and packets that are malformed

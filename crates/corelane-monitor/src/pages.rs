@@ -7,7 +7,9 @@
 //! 1. The pool maps chunks of many huge pages and cuts blocks from the last one, from front to back.
 //! 2. A block's size is a power of two. A block that is given back goes to the list of its size, for the next table
 //!    that grows to it. So growing in the middle of a run needs neither a system call nor page faults.
-//! 3. Small blocks come from the system's allocator, so that a short capture does not touch a whole huge page for each
+//! 3. A run whose packets do not wait makes its first pages [ready](Pool::ready) before they come. Each page that a
+//!    packet touches first would take the system's time; on a virtual machine that may be milliseconds.
+//! 4. Small blocks come from the system's allocator, so that a short capture does not touch a whole huge page for each
 //!    table.
 
 use bytemuck::Zeroable;
@@ -48,6 +50,20 @@ impl Pool {
         f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Makes the memory of so many bytes of the blocks to come, as far as the system can.
+    pub(crate) fn ready(&self, bytes: usize) {
+        self.chunks(|chunks| {
+            if bytes == 0 || chunks.left < bytes && chunks.map(bytes).is_none() {
+                return;
+            }
+            #[cfg(target_os = "linux")]
+            if let Some(map) = chunks.maps.last() {
+                // Only advice: a system that does not know it makes the pages when they are touched.
+                let _ = map.advise_range(memmap2::Advice::PopulateWrite, map.len() - chunks.left, bytes);
+            }
+        });
+    }
+
     /// A block of `size` zero bytes, where `size` is a power of two; it is aligned to its size, up to a page. `None` if
     /// there is no memory.
     fn take(&self, size: usize) -> Option<NonNull<u8>> {
@@ -72,16 +88,22 @@ impl Chunks {
             return Some((address, true));
         }
         if self.left < size {
-            let mut map = MmapMut::map_anon(CHUNK.max(size)).ok()?;
-            #[cfg(target_os = "linux")]
-            let _ = map.advise(memmap2::Advice::HugePage); // Only advice: without it everything works, slower.
-            (self.next, self.left) = (map.as_mut_ptr().expose_provenance(), map.len());
-            self.maps.push(map);
+            self.map(size)?;
         }
         let address = self.next;
         self.next += size;
         self.left -= size;
         Some((address, false))
+    }
+
+    /// Maps a chunk for at least so many bytes.
+    fn map(&mut self, bytes: usize) -> Option<()> {
+        let mut map = MmapMut::map_anon(CHUNK.max(bytes)).ok()?;
+        #[cfg(target_os = "linux")]
+        let _ = map.advise(memmap2::Advice::HugePage); // Only advice: without it everything works, slower.
+        (self.next, self.left) = (map.as_mut_ptr().expose_provenance(), map.len());
+        self.maps.push(map);
+        Some(())
     }
 }
 

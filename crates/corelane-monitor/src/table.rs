@@ -183,8 +183,11 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         true
     }
 
-    /// Moves the entries whose values are to be kept to a table of this capacity, a power of two.
+    /// Keeps the entries of these values, in a table of this capacity, a power of two.
     fn rebuild(&mut self, run: &Run, capacity: usize, keep: impl Fn(&V) -> bool) {
+        if capacity == self.entries.len() {
+            return self.sieve(&run.keys, keep);
+        }
         let old = std::mem::replace(&mut self.entries, Zeroed::new(&run.pool, capacity));
         self.shift = 64 - capacity.ilog2();
         self.len = 0;
@@ -195,6 +198,41 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
             }
             self.entries[position] = *entry;
             self.len += 1;
+        }
+    }
+
+    /// Keeps the entries of these values where they are, or closer to their homes. The table is large, and out of the
+    /// caches: so it is walked once, and no other memory is touched.
+    fn sieve(&mut self, keys: &HashKeys, keep: impl Fn(&V) -> bool) {
+        // Behind an empty position no entry has its home in front of it.
+        let start = self.entries.iter().position(|entry| entry.key.is_empty()).unwrap_or(0);
+        let mut at = start;
+        let mut has_hole = false;
+        self.len = 0;
+        for _ in 1..self.entries.len() {
+            at = self.next(at);
+            let entry = self.entries[at];
+            if entry.key.is_empty() {
+                has_hole = false;
+                continue;
+            }
+            if !keep(&entry.value) {
+                self.entries[at] = Self::empty();
+                has_hole = true;
+                continue;
+            }
+            self.len += 1;
+            if !has_hole {
+                continue;
+            }
+            let mut position = self.home(entry.key.hash(keys));
+            while position != at && !self.entries[position].key.is_empty() {
+                position = self.next(position);
+            }
+            if position != at {
+                self.entries[at] = Self::empty();
+                self.entries[position] = entry;
+            }
         }
     }
 
@@ -255,7 +293,7 @@ fn before_half(times: &[u64]) -> u64 {
 }
 
 /// The most entries of a table of this capacity.
-fn limit(capacity: usize) -> usize {
+pub(crate) fn limit(capacity: usize) -> usize {
     capacity / 16 * 9 + capacity % 16 * 9 / 16
 }
 

@@ -152,7 +152,7 @@ fn monitor(wire: Wire<'_>, analyzers: usize, eve: bool) -> Result<(), String> {
         Found::Lines(lines) => bytes += black_box(lines).len(),
         found => _ = black_box(found),
     };
-    let continuous = Continuous::default();
+    let continuous = Continuous { ready_bytes: Continuous::READY, ..Continuous::default() };
     watch([wire], &settings, &continuous, &inspection, &plan, &progress, fail, drop_events)
         .map_err(|error| error.to_string())?;
     black_box(bytes);

@@ -9,6 +9,7 @@ use crate::state_report::{StateReport, Tried, Verdict};
 use crate::table::{Align32, Align64};
 use crate::talkers::Address;
 use bytemuck::Zeroable;
+use corelane_net::decode::Transport;
 use std::fmt::Debug;
 
 /// An address family, named by the type of its addresses.
@@ -24,6 +25,8 @@ pub(crate) trait Family: Address {
     /// The key of a source.
     type SourceKey: Key + Debug;
 
+    /// The key of a packet's direction of its flow, in a step.
+    fn direction(packet: &Transport<Self>, step: u64) -> Self::Key;
     /// The flow of the packet that begins at slot `i`.
     fn flow_key(chunk: &[Slot], i: usize) -> Self::Key;
     /// The attempt that the packet belongs to: source, destination and port of the SYN.
@@ -71,6 +74,13 @@ fn probe_of(last_word: u64) -> Option<Probe> {
     Probe::of_number((last_word >> PROBE) as u32 & 7)
 }
 
+/// The ports of a packet, and one more than the lower bits of a step, so that it is not zero.
+#[inline(always)]
+fn ports_in<A>(packet: &Transport<A>, step: u64) -> u64 {
+    let step = (step as u32).wrapping_add(1);
+    u64::from(packet.source_port) << 48 | u64::from(packet.destination_port) << 32 | u64::from(step)
+}
+
 #[inline(always)]
 fn key_v4(slot: &Slot, is_reply: bool, number: u32) -> [u64; 2] {
     let (source, destination, port) = of_the_first(slot, slot.addresses_v4(), is_reply);
@@ -91,6 +101,11 @@ impl Family for u32 {
     /// 32 bytes, two in a line.
     type AttemptAlign = Align32;
     type SourceKey = [u64; 1];
+
+    #[inline(always)]
+    fn direction(packet: &Transport<u32>, step: u64) -> [u64; 2] {
+        [u64::from(packet.source) << 32 | u64::from(packet.destination), ports_in(packet, step)]
+    }
 
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 2] {
@@ -153,6 +168,12 @@ impl Family for u128 {
     /// 56 bytes in one line.
     type AttemptAlign = Align64;
     type SourceKey = [u64; 3];
+
+    #[inline(always)]
+    fn direction(packet: &Transport<u128>, step: u64) -> [u64; 5] {
+        let Transport { source, destination, .. } = *packet;
+        [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, ports_in(packet, step)]
+    }
 
     #[inline(always)]
     fn flow_key(chunk: &[Slot], i: usize) -> [u64; 5] {

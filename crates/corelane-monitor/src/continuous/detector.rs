@@ -13,6 +13,7 @@
 //! it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
+use super::recent::Recent;
 use crate::analyzer::attempts::{self, Attempt, Step};
 use crate::analyzer::family::Family;
 use crate::analyzer::probes::{self, Event};
@@ -25,12 +26,12 @@ use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::state_report::{Failure, StateReport, Verdict};
 use crate::steps::{STEP_NS, begin_of, step_of};
-use crate::table::Table;
+use crate::table::{Table, limit};
 use crate::talkers::Talkers;
 use bytemuck::Zeroable;
 use corelane::prefetch_read;
-use corelane_net::decode::UDP;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
+use corelane_net::decode::{TCP, Transport, UDP};
 use std::collections::BTreeMap;
 
 /// How long a TCP flow lasts after its last packet, in seconds.
@@ -47,6 +48,9 @@ pub const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
 
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
+
+/// Slots that are gathered to be processed together, and no more than one packet more.
+pub(crate) const SLOTS: usize = 256;
 
 /// What a detector has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +140,11 @@ struct Tables<A: Family> {
     flows: PerPartition<Table<A::Key, Seen, A::FlowAlign>>,
     attempts: PerPartition<Table<A::Key, Attempt, A::AttemptAlign>>,
     probes: PerPartition<Table<A::Key, Asked, A::AttemptAlign>>,
+    recent: Recent<A>,
+    /// How many flows of each partition had a packet in this step …
+    touched: PerPartition<u32>,
+    /// … and how many are too many for packets to be [known](Tables::knows).
+    crowd: u32,
     due: BTreeMap<u64, Due<A::Key>>,
     /// The number of keys in it …
     due_len: usize,
@@ -151,6 +160,8 @@ struct Common {
     run: Run,
     /// The current step.
     now: u64,
+    /// No partition had so many flows in this step that one of them might leave its table.
+    is_calm: bool,
     counts: Counts,
     outbox: Vec<StateReport>,
 }
@@ -167,14 +178,37 @@ impl Detector {
     pub(crate) fn new(settings: &Settings, continuous: &Continuous, run: &Run) -> Self {
         let run = Run { room: Room::of(settings), ..run.clone() };
         let (settings, continuous) = (settings.clone(), *continuous);
-        let common = Common { settings, continuous, run, now: 0, counts: Counts::default(), outbox: Vec::new() };
-        Detector { common, v4: Tables::default(), v6: Tables::default() }
+        let (counts, outbox) = (Counts::default(), Vec::new());
+        let common = Common { settings, continuous, run, now: 0, is_calm: false, counts, outbox };
+        let mut detector = Detector { common, v4: Tables::default(), v6: Tables::default() };
+        detector.begin();
+        detector
+    }
+
+    /// Whether this packet leaves everything as it is: its flow had another in this step, and it neither opens nor
+    /// closes. Then it is counted, and is not to be processed.
+    #[inline(always)]
+    pub(crate) fn knows_v4(&mut self, packet: &Transport<u32>) -> bool {
+        self.v4.knows(packet, &mut self.common)
+    }
+
+    /// The same of a packet of IPv6.
+    #[inline(always)]
+    pub(crate) fn knows_v6(&mut self, packet: &Transport<u128>) -> bool {
+        self.v6.knows(packet, &mut self.common)
+    }
+
+    /// A step begins.
+    fn begin(&mut self) {
+        let Detector { common, v4, v6 } = self;
+        v4.begin(common);
+        v6.begin(common);
+        common.is_calm = v4.crowd > 0 && v6.crowd > 0;
     }
 
     /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole. What a chunk needs is
     /// on its way while the chunk before it is processed.
     pub(crate) fn process(&mut self, slots: &[Slot]) {
-        self.expect(slots);
         let mut next = Chunk::first(slots);
         self.fetch(&next);
         while !next.slots.is_empty() {
@@ -187,14 +221,14 @@ impl Detector {
         }
     }
 
-    /// Starts to fetch the tables themselves that these slots need. An interface is read so seldom that they have left
-    /// the cache, and without them it is not known where an entry lies.
-    fn expect(&self, slots: &[Slot]) {
-        for slot in slots {
-            match slot.is_v6() {
-                false => self.v4.expect(slot),
-                true => self.v6.expect(slot),
-            }
+    /// Starts to fetch the tables themselves that the packet of this slot will need. An interface is read so seldom
+    /// that they have left the cache, and without them it is not known where an entry lies.
+    #[inline(always)]
+    pub(crate) fn expect(&self, slot: &Slot) {
+        let partition = usize::from(slot.partition());
+        match slot.is_v6() {
+            false => self.v4.expect(partition),
+            true => self.v6.expect(partition),
         }
     }
 
@@ -210,7 +244,11 @@ impl Detector {
         let Detector { common, v4, v6 } = self;
         v4.pass(begun_ns, common);
         v6.pass(begun_ns, common);
-        common.now = common.now.max(step_of(begun_ns));
+        let step = step_of(begun_ns);
+        if step > common.now {
+            common.now = step;
+            self.begin();
+        }
     }
 
     /// The run is over: all that is open fails, at the times at which it would.
@@ -281,12 +319,23 @@ impl Common {
 /// So many keys may be due before it is looked which of them still are.
 const MANY_DUE: usize = 1 << 16;
 
+/// While fewer flows of a partition than this had a packet in a step, none of them leaves its table in it, which has
+/// this capacity at most. They leave a full one when three quarters of it are not over, and three quarters of those had
+/// a packet in this step. The packets that wait to be processed may be of as many flows.
+fn crowd(largest: usize) -> u32 {
+    let leave = limit(largest) as u64 / 16 * 9;
+    u32::try_from(leave.saturating_sub(SLOTS as u64 + 1)).unwrap_or(u32::MAX)
+}
+
 impl<A: Family> Default for Tables<A> {
     fn default() -> Self {
         Tables {
             flows: per_partition(),
             attempts: per_partition(),
             probes: per_partition(),
+            recent: Recent::default(),
+            touched: per_partition(),
+            crowd: 0,
             due: BTreeMap::new(),
             due_len: 0,
             due_limit: MANY_DUE,
@@ -323,17 +372,30 @@ impl<'a> Chunk<'a> {
 }
 
 impl<A: Family> Tables<A> {
-    /// Starts to fetch the tables that the packet of this slot needs, without their entries.
     #[inline(always)]
-    fn expect(&self, slot: &Slot) {
-        let partition = usize::from(slot.partition());
+    fn knows(&mut self, packet: &Transport<A>, common: &mut Common) -> bool {
+        if packet.protocol != TCP || !common.is_calm {
+            return false;
+        }
+        let had = self.recent.had(&common.run.keys, packet, common.now);
+        let known = had & (packet.flags & (SYN | FIN | RST) == 0);
+        common.counts.packets += u64::from(known);
+        known
+    }
+
+    /// A step begins.
+    fn begin(&mut self, common: &Common) {
+        self.touched.fill(0);
+        self.crowd = crowd(common.run.room.flows(A::ENTRY));
+    }
+
+    /// Starts to fetch the tables of a partition, without their entries. All of them: which ones a packet needs is not
+    /// to be foreseen, and to ask costs more.
+    #[inline(always)]
+    fn expect(&self, partition: usize) {
         prefetch_read(&self.flows[partition]);
-        if attempts::touches(slot) != 0 {
-            prefetch_read(&self.attempts[partition]);
-        }
-        if slot.protocol() == UDP {
-            prefetch_read(&self.probes[partition]);
-        }
+        prefetch_read(&self.attempts[partition]);
+        prefetch_read(&self.probes[partition]);
     }
 
     /// Starts to fetch the entries that these packets need. Those in `touching` touch attempts.
@@ -400,6 +462,11 @@ impl<A: Family> Tables<A> {
         if is_first {
             common.counts.flows += 1;
             flow.marks = LIVE | if is_udp { IS_UDP } else { 0 };
+        }
+        if is_first | (flow.touched != now) {
+            let touched = &mut self.touched[usize::from(slot.partition())];
+            *touched += 1;
+            common.is_calm &= *touched < self.crowd;
         }
         flow.touched = now;
         let closes = if A::by_lesser(chunk, i) { LESSER_CLOSED } else { GREATER_CLOSED };
@@ -598,4 +665,78 @@ fn probe_due<'a, K: Key, A: Copy + Default + Zeroable>(
 /// The step at whose end a UDP key is judged that was asked at this time.
 fn judged(time_ns: u64) -> u64 {
     step_of(time_ns.saturating_add(begin_of(ASKED_S)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane_net::decode::flags::PSH;
+
+    const CLIENT: u32 = 0x0a00_0001;
+    const SERVER: (u32, u16) = (0x0a00_0002, 80);
+
+    /// A detector for tables of these bytes.
+    fn detector(table_bytes: Option<u64>) -> Detector {
+        let settings = Settings { table_bytes, probes: true, ..Settings::default() };
+        Detector::new(&settings, &Continuous::default(), &Run::new())
+    }
+
+    /// What it says of packets of one pair of hosts, so of one partition, in so many steps: its counts, and how many of
+    /// the packets it knew. The ports are drawn from so many, and a port has some packets in a row.
+    fn play(table_bytes: Option<u64>, ports: u64, steps: u64, uses: bool) -> (Counts, Vec<StateReport>, u64) {
+        let mut detector = detector(table_bytes);
+        let mut known = 0;
+        let mut state = 7_u64;
+        let mut below = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % bound
+        };
+        let mut slots = Vec::new();
+        for step in 1..=steps {
+            detector.pass(begin_of(step));
+            for number in 0..3_000 {
+                // As at a mark within a step.
+                if number % 500 == 499 {
+                    detector.pass(begin_of(step));
+                }
+                let port = below(ports) as u16;
+                for _ in 0..=below(4) {
+                    let flags = [ACK, ACK, ACK, PSH | ACK, 0, SYN, SYN | ACK, FIN | ACK, RST][below(9) as usize];
+                    let protocol = if below(8) == 0 { UDP } else { TCP };
+                    let flags = if protocol == UDP { 0 } else { flags };
+                    let ((source, source_port), (destination, destination_port)) =
+                        if below(3) == 0 { (SERVER, (CLIENT, port)) } else { ((CLIENT, port), SERVER) };
+                    let packet =
+                        Transport { source, destination, source_port, destination_port, protocol, flags, hops: 64 };
+                    if uses && detector.knows_v4(&packet) {
+                        known += 1;
+                        continue;
+                    }
+                    slots.push(Slot::v4(&detector.common.run.keys, begin_of(step), 60, &packet));
+                    if slots.len() == SLOTS {
+                        detector.process(&slots);
+                        slots.clear();
+                    }
+                }
+            }
+            detector.process(&slots);
+            slots.clear();
+        }
+        detector.finish();
+        let mut reports: Vec<_> = detector.take_reports().collect();
+        reports.sort_unstable_by_key(|report| format!("{report:?}"));
+        (detector.common.counts, reports, known)
+    }
+
+    #[test]
+    fn packets_that_are_known_would_have_changed_nothing() {
+        // Few flows; many, all of which have a place; and more than the table holds.
+        for (table_bytes, ports) in [(None, 50), (None, 60_000), (Some(400 << 20), 50), (Some(400 << 20), 60_000)] {
+            let (counts, reports, known) = play(table_bytes, ports, 12, true);
+            assert!(known > 0, "{table_bytes:?}, {ports} ports: none was known");
+            let evicts = table_bytes.is_some() && ports > 1000;
+            assert_eq!(counts.evicted_flows > 0, evicts, "{table_bytes:?}, {ports} ports");
+            assert_eq!((counts, reports, 0), play(table_bytes, ports, 12, false), "{table_bytes:?}, {ports} ports");
+        }
+    }
 }

@@ -5,7 +5,8 @@
 //!
 //! 1. A stage (`detector.rs`) holds flows, attempts and asked UDP keys of whole partitions, as the
 //!    [SubAnalyzer](crate::SubAnalyzer) does, by the same rules. It forgets each some time after its last packet or its
-//!    failure. It reports each failure in the step of its time.
+//!    failure. It reports each failure in the step of its time. Packets that say nothing new are only counted
+//!    (`recent.rs`).
 //! 2. The output stage (`scans.rs`) takes the failures of a step when all stages have passed it, in order of time. It
 //!    counts them by group and says which groups are scans.
 //!
@@ -17,12 +18,13 @@
 //! - Where a limit of memory is met, the oldest leave a table first, by their times.
 
 mod detector;
+mod recent;
 mod scans;
 
 use crate::steps::step_of;
 
-pub(crate) use detector::Detector;
 pub use detector::UDP_FAILS_NS;
+pub(crate) use detector::{Detector, SLOTS};
 pub use scans::{ScanEvent, ScanState};
 pub(crate) use scans::{Scans, ScansState};
 
@@ -37,9 +39,16 @@ pub struct Continuous {
     pub snapshot_s: u64,
     /// Whether the failures themselves are given out, as [`Found::Step`](crate::Found::Step).
     pub reports: bool,
+    /// Bytes of tables whose memory is made before the first packet. An interface does not wait while the system finds
+    /// a page; [`READY`](Self::READY) are for a minute or so of a busy one. No more than a quarter of what all tables
+    /// may have.
+    pub ready_bytes: u64,
 }
 
 impl Continuous {
+    /// Bytes that are made ready for an interface.
+    pub const READY: u64 = 64 << 20;
+
     /// Whether a failure of this time counts no longer in the step `now`.
     fn forgets(&self, now: u64, time_ns: u64) -> bool {
         now.saturating_sub(step_of(time_ns)) > self.forget_s
@@ -48,7 +57,8 @@ impl Continuous {
 
 impl Default for Continuous {
     /// Failures count for 15 minutes, scans are alerted once an hour, and there is a snapshot every 10 seconds.
+    /// No memory is made ready.
     fn default() -> Self {
-        Continuous { forget_s: 15 * 60, suppress_s: 60 * 60, snapshot_s: 10, reports: false }
+        Continuous { forget_s: 15 * 60, suppress_s: 60 * 60, snapshot_s: 10, reports: false, ready_bytes: 0 }
     }
 }

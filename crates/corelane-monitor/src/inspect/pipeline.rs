@@ -241,7 +241,7 @@ impl Stages<'_> {
             fronts.push((sources, Feed::new(outlets, credits), ends_in));
             tolds.push((ends, creditor));
         }
-        let run = &Run::new();
+        let run = &self.begin();
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
         let end = &OnceLock::new();
         let spares = &Spares::default();
@@ -361,6 +361,16 @@ impl Stages<'_> {
         state.into_inner().0
     }
 
+    /// A new run, with the memory that is to be ready before the first packet.
+    fn begin(&self) -> Run {
+        let run = Run::new();
+        if let Some(continuous) = self.continuous {
+            let most = self.settings.table_bytes.map_or(u64::MAX, |bytes| bytes / 4);
+            run.pool.ready(usize::try_from(continuous.ready_bytes.min(most)).unwrap_or(0));
+        }
+        run
+    }
+
     /// Runs all stages in this thread.
     fn alone<S: Source>(
         self,
@@ -369,7 +379,7 @@ impl Stages<'_> {
         mut damage: Damage<'_, S>,
         out: Out<'_>,
     ) -> (Report, Findings) {
-        let run = Run::new();
+        let run = self.begin();
         let spares = Spares::default();
         let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
         let collector = Collector::new(&[1], self.settings, self.continuous, &spares);
@@ -393,7 +403,8 @@ impl Stages<'_> {
                     }
                     if !self.inspection.payload {
                         // Without conversations one look at the headers is enough.
-                        clock.dispatcher.record(&record, |_, slot| stage.slot(slot));
+                        let (record, decoded) = clock.dispatcher.decode(&record);
+                        stage.decoded(&record, &decoded);
                         return;
                     }
                     if let Some((Place { network, outermost, partition }, record)) = clock.dispatcher.locate(&record) {

@@ -10,7 +10,7 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
-use crate::continuous::{Continuous, Detector};
+use crate::continuous::{Continuous, Detector, SLOTS};
 use crate::eve::Events;
 use crate::facts::{Gatherer, Lists, StageFacts};
 use crate::hash::HashKeys;
@@ -23,8 +23,9 @@ use crate::state_report::StateReport;
 use crate::steps::{begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
+use corelane_net::capture::Record;
 use corelane_net::conversation::{Partition, Side};
-use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
+use corelane_net::decode::{Datagram, Decoded, NoPacket, TCP, Transport, datagram_at, transport};
 use std::sync::Arc;
 
 /// What a stage has found, for the output stage.
@@ -50,6 +51,31 @@ enum Scanner {
 }
 
 impl Scanner {
+    /// Whether this packet says nothing new. Then all is done.
+    #[inline(always)]
+    fn knows_v4(&mut self, packet: &Transport<u32>) -> bool {
+        match self {
+            Scanner::Whole(_) => false,
+            Scanner::Stepped(detector) => detector.knows_v4(packet),
+        }
+    }
+
+    #[inline(always)]
+    fn knows_v6(&mut self, packet: &Transport<u128>) -> bool {
+        match self {
+            Scanner::Whole(_) => false,
+            Scanner::Stepped(detector) => detector.knows_v6(packet),
+        }
+    }
+
+    /// Prepares for the packet of this slot, which is processed later.
+    #[inline(always)]
+    fn expect(&self, slot: &Slot) {
+        if let Scanner::Stepped(detector) = self {
+            detector.expect(slot);
+        }
+    }
+
     fn process(&mut self, slots: &[Slot]) {
         match self {
             Scanner::Whole(analyzer) => analyzer.process(slots),
@@ -118,8 +144,6 @@ impl Cell {
 pub(super) const ENOUGH: usize = 32 << 10;
 /// The step of what happens when all steps are over.
 const LAST: u64 = u64::MAX >> 8;
-/// Slots that are gathered for the scan detector.
-const SLOTS: usize = 256;
 
 pub(super) struct Stage<'a> {
     inspection: Inspection,
@@ -269,17 +293,6 @@ impl<'a> Stage<'a> {
         state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
     }
 
-    /// A slot for the scan detector, of a packet that was decoded and counted; those of a packet come in a row.
-    #[inline(always)]
-    pub(super) fn slot(&mut self, slot: Slot) {
-        // Not between the two slots of a packet.
-        if self.slots.len() >= SLOTS && !slot.is_v6_rest() {
-            self.scans.process(&self.slots);
-            self.slots.clear();
-        }
-        self.slots.push(slot);
-    }
-
     /// Counts a packet, and gives the scan detector what it needs of it.
     #[inline]
     fn detect(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) {
@@ -293,14 +306,45 @@ impl<'a> Stage<'a> {
         };
         self.tcp += u64::from(packet.protocol == TCP);
         if datagram.is_v4 {
-            self.slots.push(Slot::v4(&self.keys, frame.time_ns, frame.wire_len, &packet.to_v4()));
+            self.v4(frame.time_ns, frame.wire_len, &packet.to_v4());
         } else {
-            self.slots.extend(Slot::v6(&self.keys, frame.time_ns, frame.wire_len, &packet));
+            self.v6(frame.time_ns, frame.wire_len, &packet);
         }
+    }
+
+    /// A packet for the scan detector alone, which was counted.
+    #[inline(always)]
+    pub(super) fn decoded(&mut self, record: &Record<'_>, decoded: &Decoded) {
+        match decoded {
+            Decoded::V4(packet) => self.v4(record.time_ns, record.wire_len, packet),
+            Decoded::V6(packet) => self.v6(record.time_ns, record.wire_len, packet),
+            Decoded::OtherIp | Decoded::Undecoded | Decoded::Malformed => {}
+        }
+    }
+
+    #[inline(always)]
+    fn v4(&mut self, time_ns: u64, wire_len: u32, packet: &Transport<u32>) {
+        if !self.scans.knows_v4(packet) {
+            self.slots([Slot::v4(&self.keys, time_ns, wire_len, packet)]);
+        }
+    }
+
+    #[inline(always)]
+    fn v6(&mut self, time_ns: u64, wire_len: u32, packet: &Transport<u128>) {
+        if !self.scans.knows_v6(packet) {
+            self.slots(Slot::v6(&self.keys, time_ns, wire_len, packet));
+        }
+    }
+
+    /// The slots of a packet, for the scan detector.
+    #[inline(always)]
+    fn slots<const N: usize>(&mut self, slots: [Slot; N]) {
+        self.scans.expect(&slots[0]);
         if self.slots.len() >= SLOTS {
             self.scans.process(&self.slots);
             self.slots.clear();
         }
+        self.slots.extend(slots);
     }
 
     /// Time passes, before the packet of this number.
