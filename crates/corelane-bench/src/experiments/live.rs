@@ -26,7 +26,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             events are written, to nowhere.",
     parameters: &[
         Parameter { name: "interfaces", here: "a veth pair, MTU 65,535, no IPv6", paper: None },
-        Parameter { name: "ring", here: "64 MiB, blocks of 2 MiB, 100 ms", paper: None },
+        Parameter { name: "ring", here: "64 MiB, blocks of 8 MiB, 200 ms", paper: None },
         Parameter {
             name: "sender",
             here: "one thread, up to 64 frames a call, a call at least every 100 µs",
