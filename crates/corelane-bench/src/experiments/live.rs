@@ -19,8 +19,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             sender's thread. What the kernel does for a frame, down to the copy into the ring, it does in the \
             sender's call, so it counts to no contender. It is measured at a rate at which nothing is dropped, when \
             the contender has been running for a while. The highest rate is found by doubling and bisection: every \
-            frame reaches the reader, and when the sender stops the reader is at most a tenth of a second behind, as \
-            the ring would hide for a while that it is too slow. Offered is what was sent then, reached what was \
+            frame reaches the reader, and when the sender stops the reader is at most a tenth of a second and a block \
+            of the ring behind, as the ring would hide for a while that it is too slow. Offered is what was sent then, reached what was \
             read until the sender stopped. Where the sender is not faster, a note says so, and CPU/wall how busy the \
             contender was. Its frames are new conversations in each pass. With --eve, payload is looked into and all \
             events are written, to nowhere.",

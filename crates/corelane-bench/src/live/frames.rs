@@ -12,6 +12,9 @@ const CONVERSATIONS: [u64; 2] = [15_000, 100];
 /// What generated times are made for: handshakes are as long as they are at this rate.
 const RATE: u32 = 100_000;
 
+/// The bytes of a block of a ring of 64 MiB, and about those of the ring's header of a frame.
+const BLOCK: u64 = 8 << 20;
+const HEADER: usize = 80;
 /// The bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// One octet of each address, seen from the IP header: one that is neither the first nor the last of the network.
@@ -68,6 +71,11 @@ impl Frames {
         let octets = if is_ipv6(packet) { OF_IPV6 } else { OF_IPV4 };
         let octets = octets.map(|octet| (ip + octet, packet[octet]));
         self.frames.push(Frame { place: start..self.bytes.len(), octets });
+    }
+
+    /// How many frames a block of the ring holds.
+    pub(super) fn in_block(&self) -> u64 {
+        BLOCK / (self.bytes.len() / self.frames.len().max(1) + HEADER) as u64
     }
 
     /// Begins with the first frame of the first pass.

@@ -82,6 +82,8 @@ pub(crate) struct Played {
     pub(crate) cpu: Duration,
     /// Frames sent at the end of the window and not read then.
     pub(crate) behind: u64,
+    /// So many of them may be in a block of the ring that the kernel has not handed over.
+    pub(crate) in_block: u64,
     /// From the first frame until the ring was empty: frames that were sent, those that reached the ring or found no
     /// room in it, and the latter.
     pub(crate) all_sent: u64,
@@ -112,7 +114,8 @@ impl Played {
 
     /// Whether the reader could have gone on so. A ring of 64 MiB hides for some time that it is too slow.
     pub(crate) fn keeps_up(&self) -> bool {
-        self.is_whole() && self.read > 0 && self.behind as f64 <= self.offered() * BEHIND.as_secs_f64()
+        let behind = self.behind.saturating_sub(self.in_block);
+        self.is_whole() && self.read > 0 && behind as f64 <= self.offered() * BEHIND.as_secs_f64()
     }
 }
 
@@ -132,6 +135,7 @@ mod tests {
         wall: Duration::from_secs(2),
         cpu: Duration::from_millis(20),
         behind: 2_000,
+        in_block: 1_000,
         all_sent: 250_000,
         received: 250_000,
         dropped: 0,
@@ -141,10 +145,12 @@ mod tests {
     fn a_reader_keeps_up_if_nothing_is_lost_and_little_waits() {
         assert_eq!((PLAYED.offered(), PLAYED.reached(), PLAYED.lost()), (100_000.0, 99_000.0, 0));
         assert!(PLAYED.is_whole() && PLAYED.keeps_up());
+        assert!(Played { behind: 11_000, ..PLAYED }.keeps_up());
         for (worse, is_whole) in [
             (Played { dropped: 1, ..PLAYED }, false),
             (Played { received: 249_999, ..PLAYED }, false),
-            (Played { behind: 10_001, ..PLAYED }, true),
+            (Played { behind: 11_001, ..PLAYED }, true),
+            (Played { behind: 10_001, in_block: 0, ..PLAYED }, true),
             (Played { read: 0, ..PLAYED }, true),
         ] {
             assert!(!worse.keeps_up() && worse.is_whole() == is_whole, "{worse:?}");

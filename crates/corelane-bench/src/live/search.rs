@@ -84,6 +84,7 @@ mod tests {
                 wall: Duration::from_secs(1),
                 cpu: Duration::ZERO,
                 behind: 0,
+                in_block: 0,
                 all_sent: sent,
                 received: sent,
                 dropped,

@@ -77,6 +77,7 @@ impl Sender {
             wall: end.at - begin.at,
             cpu: end.cpu.saturating_sub(begin.cpu),
             behind: end.sent.saturating_sub(end.read),
+            in_block: frames.in_block(),
             all_sent: end.sent,
             received: 0,
             dropped: 0,

@@ -319,9 +319,9 @@ impl Common {
 /// So many keys may be due before it is looked which of them still are.
 const MANY_DUE: usize = 1 << 16;
 
-/// While fewer flows of a partition than this had a packet in a step, none of them leaves its table in it, which has
-/// this capacity at most. They leave a full one when three quarters of it are not over, and three quarters of those had
-/// a packet in this step. The packets that wait to be processed may be of as many flows.
+/// While fewer flows of a partition than this had a packet in a step, none of them leaves its table in that step; the
+/// table has this capacity at most. They leave a full one when three quarters of it are not over, and three quarters of
+/// those had a packet in this step. Each packet that waits to be processed may be of one flow more.
 fn crowd(largest: usize) -> u32 {
     let leave = limit(largest) as u64 / 16 * 9;
     u32::try_from(leave.saturating_sub(SLOTS as u64 + 1)).unwrap_or(u32::MAX)

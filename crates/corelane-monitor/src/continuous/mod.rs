@@ -39,9 +39,8 @@ pub struct Continuous {
     pub snapshot_s: u64,
     /// Whether the failures themselves are given out, as [`Found::Step`](crate::Found::Step).
     pub reports: bool,
-    /// Bytes of tables whose memory is made before the first packet. An interface does not wait while the system finds
-    /// a page; [`READY`](Self::READY) are for a minute or so of a busy one. No more than a quarter of what all tables
-    /// may have.
+    /// Bytes of tables whose memory is made before the first packet, as an interface does not wait while the system
+    /// finds a page: [`READY`](Self::READY) for one. No more than a quarter of what all tables may have.
     pub ready_bytes: u64,
 }
 
