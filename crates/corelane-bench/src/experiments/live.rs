@@ -20,10 +20,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             sender's call, so it counts to no contender. It is measured at a rate at which nothing is dropped, when \
             the contender has been running for a while. The highest rate is found by doubling and bisection: every \
             frame reaches the reader, and when the sender stops the reader is at most a tenth of a second and a block \
-            of the ring behind, as the ring would hide for a while that it is too slow. Offered is what was sent then, reached what was \
-            read until the sender stopped. Where the sender is not faster, a note says so, and CPU/wall how busy the \
-            contender was. Its frames are new conversations in each pass. With --eve, payload is looked into and all \
-            events are written, to nowhere.",
+            of the ring behind, as the ring would hide for a while that it is too slow. Offered is what was sent \
+            then, reached what was read until the sender stopped. Where the sender is not faster, a note says so, and \
+            CPU/wall how busy the contender was. Its frames are new conversations in each pass. With --eve, payload \
+            is looked into and all events are written, to nowhere.",
     parameters: &[
         Parameter { name: "interfaces", here: "a veth pair, MTU 65,535, no IPv6", paper: None },
         Parameter { name: "ring", here: "64 MiB, blocks of 8 MiB, 200 ms", paper: None },

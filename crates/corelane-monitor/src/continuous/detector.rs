@@ -179,8 +179,9 @@ impl Detector {
         let run = Run { room: Room::of(settings), ..run.clone() };
         let (settings, continuous) = (settings.clone(), *continuous);
         let (counts, outbox) = (Counts::default(), Vec::new());
+        let (v4, v6) = (Tables::new(run.room), Tables::new(run.room));
         let common = Common { settings, continuous, run, now: 0, is_calm: false, counts, outbox };
-        let mut detector = Detector { common, v4: Tables::default(), v6: Tables::default() };
+        let mut detector = Detector { common, v4, v6 };
         detector.begin();
         detector
     }
@@ -200,10 +201,9 @@ impl Detector {
 
     /// A step begins.
     fn begin(&mut self) {
-        let Detector { common, v4, v6 } = self;
-        v4.begin(common);
-        v6.begin(common);
-        common.is_calm = v4.crowd > 0 && v6.crowd > 0;
+        self.v4.touched.fill(0);
+        self.v6.touched.fill(0);
+        self.common.is_calm = self.v4.crowd > 0 && self.v6.crowd > 0;
     }
 
     /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole. What a chunk needs is
@@ -327,22 +327,6 @@ fn crowd(largest: usize) -> u32 {
     u32::try_from(leave.saturating_sub(SLOTS as u64 + 1)).unwrap_or(u32::MAX)
 }
 
-impl<A: Family> Default for Tables<A> {
-    fn default() -> Self {
-        Tables {
-            flows: per_partition(),
-            attempts: per_partition(),
-            probes: per_partition(),
-            recent: Recent::default(),
-            touched: per_partition(),
-            crowd: 0,
-            due: BTreeMap::new(),
-            due_len: 0,
-            due_limit: MANY_DUE,
-        }
-    }
-}
-
 /// The hash of a flow, of which the slot has the upper half: the one that says where it lies.
 #[inline(always)]
 fn flow_hash(slot: &Slot) -> u64 {
@@ -372,6 +356,20 @@ impl<'a> Chunk<'a> {
 }
 
 impl<A: Family> Tables<A> {
+    fn new(room: Room) -> Self {
+        Tables {
+            flows: per_partition(),
+            attempts: per_partition(),
+            probes: per_partition(),
+            recent: Recent::default(),
+            touched: per_partition(),
+            crowd: crowd(room.flows(A::ENTRY)),
+            due: BTreeMap::new(),
+            due_len: 0,
+            due_limit: MANY_DUE,
+        }
+    }
+
     #[inline(always)]
     fn knows(&mut self, packet: &Transport<A>, common: &mut Common) -> bool {
         if packet.protocol != TCP || !common.is_calm {
@@ -381,12 +379,6 @@ impl<A: Family> Tables<A> {
         let known = had & (packet.flags & (SYN | FIN | RST) == 0);
         common.counts.packets += u64::from(known);
         known
-    }
-
-    /// A step begins.
-    fn begin(&mut self, common: &Common) {
-        self.touched.fill(0);
-        self.crowd = crowd(common.run.room.flows(A::ENTRY));
     }
 
     /// Starts to fetch the tables of a partition, without their entries. All of them: which ones a packet needs is not

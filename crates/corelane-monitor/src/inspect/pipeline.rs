@@ -241,7 +241,7 @@ impl Stages<'_> {
             fronts.push((sources, Feed::new(outlets, credits), ends_in));
             tolds.push((ends, creditor));
         }
-        let run = &self.begin();
+        let run = &self.new_run();
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
         let end = &OnceLock::new();
         let spares = &Spares::default();
@@ -362,7 +362,7 @@ impl Stages<'_> {
     }
 
     /// A new run, with the memory that is to be ready before the first packet.
-    fn begin(&self) -> Run {
+    fn new_run(&self) -> Run {
         let run = Run::new();
         if let Some(continuous) = self.continuous {
             let most = self.settings.table_bytes.map_or(u64::MAX, |bytes| bytes / 4);
@@ -379,7 +379,7 @@ impl Stages<'_> {
         mut damage: Damage<'_, S>,
         out: Out<'_>,
     ) -> (Report, Findings) {
-        let run = self.begin();
+        let run = self.new_run();
         let spares = Spares::default();
         let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
         let collector = Collector::new(&[1], self.settings, self.continuous, &spares);

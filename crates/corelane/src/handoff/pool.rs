@@ -446,6 +446,7 @@ impl<T> Pool<T> {
         }
     }
 
+    /// Puts a node that the caller owns on the free list.
     fn push(&self, index: Index) {
         let node = &self.node(index).next;
         loop {
@@ -457,7 +458,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// The first node that was never taken. Every other one was in use at once, by the time that this call found none.
+    /// Takes the first node that was never taken, for a call that found none free: all before it were in use then.
     #[cold]
     fn take_new(&self) -> Index {
         let position = self.spare.taken.fetch_add(1, Relaxed);
