@@ -307,8 +307,10 @@ pub(crate) fn inputs(
             Ok(create(Output::create)?
                 .map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
         };
+        let headers_only = capture.write.is_none() && !needs_payload(arguments);
+        let options = wire::options(capture, filter.as_ref()).headers_only(headers_only);
         let drops_all = arguments.endless.drop_all;
-        let wires = Wire::open(interface, capture, filter.as_ref(), copy, watch, &requests, drops_all)?;
+        let wires = Wire::open(interface, &options, capture.rings, copy, watch, &requests, drops_all)?;
         // From here on nothing can be opened but in the folders of the outputs.
         let confinement = confinement(arguments, user, start.inherited);
         let folders = confinement.folders_rw.clone();
@@ -372,9 +374,15 @@ fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
     let outputs = &arguments.outputs;
     let events = events(arguments);
     let facts = outputs.html.is_some() || outputs.screen;
-    let payload = outputs.protocols || events.need_inspection() || facts;
+    let payload = needs_payload(arguments);
     let inspection = Inspection { events, payload, facts, ..Inspection::default() };
     (payload || arguments.is_endless()).then_some(inspection)
+}
+
+/// Whether anything asks for more of packets than their headers, but for a copy of them.
+fn needs_payload(arguments: &MonitorArguments) -> bool {
+    let outputs = &arguments.outputs;
+    outputs.protocols || events(arguments).need_inspection() || outputs.html.is_some() || outputs.screen
 }
 
 /// The settings of time, if the analysis goes on.

@@ -2,6 +2,7 @@
 
 use super::Traffic;
 use corelane_net::capture::Reader;
+use corelane_net::capture::live::Options;
 use corelane_net::synth::{Config, Conversations, Generator};
 use std::io::IoSlice;
 use std::ops::Range;
@@ -74,8 +75,10 @@ impl Frames {
     }
 
     /// How many frames a block of the ring holds.
-    pub(super) fn in_block(&self) -> u64 {
-        BLOCK / (self.bytes.len() / self.frames.len().max(1) + HEADER) as u64
+    pub(super) fn in_block(&self, headers_only: bool) -> u64 {
+        let most = if headers_only { Options::HEADERS as usize } else { usize::MAX };
+        let bytes: usize = self.frames.iter().map(|frame| frame.place.len().min(most)).sum();
+        BLOCK / (bytes / self.frames.len().max(1) + HEADER) as u64
     }
 
     /// Begins with the first frame of the first pass.

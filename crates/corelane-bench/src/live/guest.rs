@@ -87,7 +87,7 @@ fn ip(words: &str) -> Result<(), String> {
 }
 
 fn play(order: &Order, sender: &Sender, cpu: Option<Cpu>, frames: &mut Frames, quick: bool) -> Result<Played, String> {
-    let live = Live::open(TO, &receiver::options(quick)).map_err(|error| error.to_string())?;
+    let live = Live::open(TO, &receiver::options(order.contender, quick)).map_err(|error| error.to_string())?;
     let shared = &Shared::default();
     let (played, received) = thread::scope(|scope| {
         let sending = scope.spawn(move || {

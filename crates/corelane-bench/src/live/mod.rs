@@ -39,7 +39,10 @@ const BEHIND: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Contender {
     /// Adds up the frames and their bytes.
-    Counting,
+    Counting {
+        /// Whether its ring leaves out payload, as the monitor's does where no payload is looked into.
+        headers_only: bool,
+    },
     /// The monitor as `corelane monitor -i` runs it.
     Monitor {
         /// As `--analyzers` says.
@@ -47,6 +50,16 @@ pub(crate) enum Contender {
         /// Whether payload is looked into and all events are written, as `--eve` does. They are dropped then.
         eve: bool,
     },
+}
+
+impl Contender {
+    /// Whether its ring leaves out payload.
+    pub(crate) fn headers_only(self) -> bool {
+        match self {
+            Contender::Counting { headers_only } => headers_only,
+            Contender::Monitor { eve, .. } => !eve,
+        }
+    }
 }
 
 /// What is sent.

@@ -58,8 +58,8 @@ impl Shared {
 }
 
 /// Every contender's ring: 64 MiB. A quick run does not wait so long for blocks that do not become full.
-pub(super) fn options(quick: bool) -> Options {
-    let options = Options::default().ring_bytes(64 << 20);
+pub(super) fn options(contender: Contender, quick: bool) -> Options {
+    let options = Options::default().ring_bytes(64 << 20).headers_only(contender.headers_only());
     if quick { options.block_timeout(Duration::from_millis(10)) } else { options }
 }
 
@@ -111,7 +111,7 @@ pub(super) fn receive(contender: Contender, live: Live, shared: &Shared) -> Resu
     let _over = Over(shared);
     let wire = Wire { live, shared, is_stopped: false };
     match contender {
-        Contender::Counting => count(wire),
+        Contender::Counting { .. } => count(wire),
         Contender::Monitor { analyzers, eve } => monitor(wire, analyzers, eve),
     }
 }

@@ -77,7 +77,7 @@ impl Sender {
             wall: end.at - begin.at,
             cpu: end.cpu.saturating_sub(begin.cpu),
             behind: end.sent.saturating_sub(end.read),
-            in_block: frames.in_block(),
+            in_block: frames.in_block(order.contender.headers_only()),
             all_sent: end.sent,
             received: 0,
             dropped: 0,

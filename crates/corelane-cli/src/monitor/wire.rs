@@ -11,6 +11,7 @@ use corelane_monitor::{Silence, Source, Steps};
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
 use corelane_net::capture::{LinkType, Record};
+use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -103,24 +104,28 @@ pub(super) fn list() -> Exit {
     written.unwrap_or_else(refused)
 }
 
+/// A ring as the options ask for it. The kernel runs the filter.
+pub(super) fn options(capture: &Capture, filter: Option<&Filter>) -> Options {
+    Options::default()
+        .snaplen(capture.snaplen)
+        .ring_bytes(usize::try_from(capture.ring_size).unwrap_or(usize::MAX))
+        .promiscuous(capture.promiscuous == Whether::On)
+        .filter(filter.map(|filter| filter.instructions().to_vec()))
+}
+
 impl Wire {
-    /// Opens the rings of an interface. The kernel runs the filter, and the rings share the copy, which `copy` creates
-    /// for frames of this link type once the interface is open.
+    /// Opens the rings of an interface. They share the copy, which `copy` creates for frames of this link type once the
+    /// interface is open.
     pub(super) fn open(
         name: &str,
-        capture: &Capture,
-        filter: Option<&Filter>,
+        options: &Options,
+        rings: NonZeroU16,
         copy: impl FnOnce(LinkType) -> Result<Option<Copy>, String>,
         watch: &Watch,
         requests: &Requests,
         drops_all: bool,
     ) -> Result<Vec<Self>, String> {
-        let options = Options::default()
-            .snaplen(capture.snaplen)
-            .ring_bytes(usize::try_from(capture.ring_size).unwrap_or(usize::MAX))
-            .promiscuous(capture.promiscuous == Whether::On)
-            .filter(filter.map(|filter| filter.instructions().to_vec()));
-        let rings = Live::open_rings(name, &options, capture.rings).map_err(|error| error.to_string())?;
+        let rings = Live::open_rings(name, options, rings).map_err(|error| error.to_string())?;
         let mut copies = match copy(rings[0].link())? {
             Some(copy) if rings.len() == 1 => vec![CopyEnd::own(copy)],
             Some(copy) => CopyEnd::shared(copy, rings.len()),

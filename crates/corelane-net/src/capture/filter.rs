@@ -293,6 +293,12 @@ impl Filter {
         self.run(&frame).is_some_and(|most| most > 0)
     }
 
+    /// The most bytes to keep of a frame without a tag; `None` if the program was left early.
+    #[cfg(test)]
+    pub(super) fn kept(&self, data: &[u8]) -> Option<u32> {
+        self.run(&Frame { head: data, tail: &[], tag: None, wire_len: data.len() as u32 })
+    }
+
     /// The most bytes to keep of a frame; `None` if the program was left early.
     fn run(&self, frame: &Frame<'_>) -> Option<u32> {
         let (mut a, mut x) = (0_u32, 0_u32);

@@ -33,11 +33,13 @@
 //! | `live/ring.rs` | the ring's layout and who owns what when; the calls on the socket; all `unsafe` |
 //! | `live/block.rs` | the walk over a block, and what is checked of it |
 //! | `live/fanout.rs` | the program that spreads frames over several rings |
+//! | `live/headers.rs` | the program that leaves out payload |
 //! | `live/error.rs`, `live/interfaces.rs` | errors and news; the interfaces of this machine |
 
 mod block;
 mod error;
 mod fanout;
+mod headers;
 mod interfaces;
 mod ring;
 
@@ -75,6 +77,8 @@ const AROUND: usize = 256;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a frame may be on its way from its time-stamp into the ring.
 const ON_ITS_WAY: Duration = Duration::from_millis(100);
+/// The instructions of the longest filter behind which plain packets can be cut: the kernel takes 4,096 in all.
+const LONGEST_CUT: usize = 4000;
 /// `ARPHRD_RAWIP`.
 const RAW_IP: u16 = 519;
 
@@ -100,10 +104,15 @@ pub struct Options {
     pub promiscuous: bool,
     /// The program that chooses frames, which the kernel runs. `None` lets all through.
     pub filter: Option<Vec<Instruction>>,
+    /// Whether payload is left out: of TCP and UDP over Ethernet the kernel copies the first
+    /// [96 bytes](Options::HEADERS), which have all that [`decode`](crate::decode::decode) looks at. Frames are kept
+    /// whole if they have a tag inside of another, if they have other protocols, and if they may be fragments or
+    /// tunnels. So the ring lasts longer, and reading it costs less.
+    pub headers_only: bool,
 }
 
 impl Default for Options {
-    /// Whole frames, a ring of 64 MiB, 200 ms, promiscuous, no filter.
+    /// Whole frames, a ring of 64 MiB, 200 ms, promiscuous, no filter, with payload.
     fn default() -> Self {
         Self {
             snaplen: LONGEST_SNAPLEN,
@@ -111,11 +120,15 @@ impl Default for Options {
             block_timeout: Duration::from_millis(200),
             promiscuous: true,
             filter: None,
+            headers_only: false,
         }
     }
 }
 
 impl Options {
+    /// The bytes that are kept of a frame without its payload, with [`Options::headers_only`].
+    pub const HEADERS: u32 = headers::KEPT;
+
     /// Sets [`Options::snaplen`].
     #[must_use]
     pub fn snaplen(mut self, snaplen: u32) -> Self {
@@ -151,6 +164,13 @@ impl Options {
         self
     }
 
+    /// Sets [`Options::headers_only`].
+    #[must_use]
+    pub fn headers_only(mut self, headers_only: bool) -> Self {
+        self.headers_only = headers_only;
+        self
+    }
+
     fn size(&self) -> Result<Size, LiveError> {
         if !(SHORTEST_SNAPLEN..=LONGEST_SNAPLEN).contains(&self.snaplen) {
             return Err(LiveError::BadSnaplen(self.snaplen));
@@ -167,14 +187,32 @@ impl Options {
         }
     }
 
-    /// The program that the kernel runs: the filter, which keeps no more of a frame than `snaplen`.
-    fn program(&self) -> Vec<Instruction> {
-        match &self.filter {
-            None => vec![keep(self.snaplen)],
-            Some(filter) => {
-                filter.iter().map(|&i| if i.code == KEEP { keep(i.k.min(self.snaplen)) } else { i }).collect()
-            }
+    /// The bytes that are kept of a plain packet on such a link, if others are kept whole.
+    fn kept(&self, link: LinkType) -> Option<u32> {
+        let has_room = self.filter.as_ref().is_none_or(|filter| filter.len() <= LONGEST_CUT);
+        let cuts = self.headers_only && has_room && link == LinkType::ETHERNET && self.snaplen > headers::KEPT;
+        cuts.then_some(headers::KEPT)
+    }
+
+    /// The program that the kernel runs: the filter, which keeps no more of a frame than `snaplen`; what it would keep
+    /// whole goes on to the program that cuts plain packets.
+    fn program(&self, link: LinkType) -> Vec<Instruction> {
+        let all = [keep(self.snaplen)];
+        let filter = self.filter.as_deref().unwrap_or(&all);
+        let cuts = self.kept(link).is_some();
+        let mut program: Vec<_> = (filter.iter().enumerate())
+            .map(|(at, &instruction)| match instruction {
+                Instruction { code: KEEP, k, .. } if k >= self.snaplen && cuts => {
+                    Instruction { code: JUMP, jt: 0, jf: 0, k: (filter.len() - at - 1) as u32 }
+                }
+                Instruction { code: KEEP, k, .. } => keep(k.min(self.snaplen)),
+                other => other,
+            })
+            .collect();
+        if cuts {
+            program.extend(headers::program(self.snaplen));
         }
+        program
     }
 
     fn timeout_ms(&self) -> u32 {
@@ -190,6 +228,8 @@ impl Options {
 
 /// The operation that ends a program with a constant, the bytes to keep.
 const KEEP: u16 = 0x06;
+/// The operation that goes on behind so many others.
+const JUMP: u16 = 0x05;
 
 /// An end of a program that keeps so many bytes of a frame; 0 drops it.
 fn keep(bytes: u32) -> Instruction {
@@ -210,7 +250,7 @@ pub struct Statistics {
     pub dropped: u64,
     /// How often the ring became full.
     pub freezes: u64,
-    /// Frames handed out that were longer on the wire.
+    /// Frames handed out that were longer on the wire, but for those cut by [`Options::headers_only`].
     pub truncated: u64,
     /// Dropped frames that the kernel had placed wrongly in the ring. A number above 0 is an error of the kernel.
     pub damaged: u64,
@@ -264,7 +304,7 @@ impl Ring {
             // There every frame comes twice: as it leaves, and as it arrives.
             ring::ignore_outgoing(&socket).map_err(|error| LiveError::of("PACKET_IGNORE_OUTGOING", error))?;
         }
-        let program = options.program();
+        let program = options.program(link);
         let refused = |error| LiveError::FilterRefused { instructions: program.len(), error };
         if u16::try_from(program.len()).is_err() {
             return Err(refused(io::ErrorKind::InvalidInput.into()));
@@ -285,7 +325,8 @@ impl Ring {
             ring::promiscuous(&socket, index).map_err(|error| LiveError::of("PACKET_ADD_MEMBERSHIP", error))?;
         }
         ring::bind(&socket, index, ring::ALL).map_err(|error| Self::no_interface(interface, "bind", error))?;
-        let view = View { link, snaplen: options.snaplen as usize };
+        let kept = options.kept(link).map(|kept| kept as usize);
+        let view = View { link, snaplen: options.snaplen as usize, kept };
         let tally = Tally::default();
         Ok(Self { blocks, socket, index, view, tally, received: 0, dropped: 0, freezes: 0, is_closed })
     }
@@ -319,7 +360,8 @@ impl Ring {
 
     /// Lets the frames through that the filter chooses.
     fn open_filter(&mut self, options: &Options) -> Result<(), LiveError> {
-        ring::attach(&self.socket, &options.program()).map_err(|error| LiveError::of("SO_ATTACH_FILTER", error))?;
+        ring::attach(&self.socket, &options.program(self.view.link))
+            .map_err(|error| LiveError::of("SO_ATTACH_FILTER", error))?;
         self.is_closed = false;
         Ok(())
     }

@@ -23,6 +23,14 @@ pub struct Transport<A> {
     pub hops: u8,
 }
 
+impl<A> Transport<A> {
+    /// As [`Decoded::may_be_tunnel`].
+    #[inline]
+    pub fn may_be_tunnel(&self) -> bool {
+        self.protocol == UDP && tunnel::is_port(self.destination_port)
+    }
+}
+
 impl Transport<u128> {
     /// The same with the IPv4 addresses that are [mapped](super::mapped) in these.
     #[inline]
@@ -54,10 +62,8 @@ impl Decoded {
     #[inline]
     pub fn may_be_tunnel(&self) -> bool {
         match *self {
-            Decoded::V4(Transport { protocol, destination_port, .. })
-            | Decoded::V6(Transport { protocol, destination_port, .. }) => {
-                protocol == UDP && tunnel::is_port(destination_port)
-            }
+            Decoded::V4(packet) => packet.may_be_tunnel(),
+            Decoded::V6(packet) => packet.may_be_tunnel(),
             Decoded::OtherIp => true,
             Decoded::Undecoded | Decoded::Malformed => false,
         }

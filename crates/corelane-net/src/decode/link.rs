@@ -2,9 +2,9 @@
 
 use crate::capture::LinkType;
 
-/// EtherType of IPv4.
+/// EtherTypes.
 pub(super) const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
+pub(super) const IPV6: u16 = 0x86dd;
 const VLAN: u16 = 0x8100;
 const SERVICE_VLAN: u16 = 0x88a8;
 /// What some switches used for the outer tag before there was a standard.

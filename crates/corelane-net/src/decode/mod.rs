@@ -1,6 +1,7 @@
 //! One captured frame to addresses, ports and TCP flags, and to payload where that is asked for.
 //!
-//! - [`decode`] is what a dispatcher of headers needs: addresses, ports and flags, as cheaply as can be.
+//! - [`decode`] is what a dispatcher of headers needs: addresses, ports and flags. [`plain_v4`] and [`plain_v6`] are
+//!   the same for most packets, as cheaply as can be.
 //! - Code that looks into the packets goes in two steps. [`locate`] finds the IP header and the addresses, for the
 //!   dispatcher. [`datagram_at`] goes on from there, in the thread that has the packet, and stops at the IP payload, so
 //!   that fragments can be [put together](crate::defrag). [`transport`] finds the ports that [`decode`] would, and
@@ -28,6 +29,7 @@ pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
 pub use packet::{Located, NoPacket, Packet, datagram, datagram_at, locate, packet, transport};
 pub use transport::{TCP, UDP, flags};
+pub(crate) use tunnel::PORTS as TUNNEL_PORTS;
 pub use tunnel::{Closed, DEEPEST, Innermost, Tunnel, innermost};
 
 use crate::capture::LinkType;
@@ -48,21 +50,12 @@ use crate::capture::LinkType;
 /// ```
 #[inline]
 pub fn decode(link: LinkType, data: &[u8]) -> Decoded {
-    if link == LinkType::ETHERNET
-        && let Some(decoded) = ethernet_ipv4_tcp(data)
-    {
-        return decoded;
+    if let Some(packet) = plain_v4(link, data) {
+        return Decoded::V4(packet);
     }
-    general(link, data)
-}
-
-/// Decodes the packet whose IP header begins at `at`, as [`locate`] or [`innermost`] has found it.
-#[inline]
-pub fn decode_at(frame: &[u8], at: u16) -> Decoded {
-    match frame.get(usize::from(at)..) {
-        Some(data @ [first, ..]) if first >> 4 == 6 => ip::decode_v6(data),
-        Some(data) => ip::decode_v4(data),
-        None => Decoded::Malformed,
+    match plain_v6(link, data) {
+        Some(packet) => Decoded::V6(packet),
+        None => general(link, data),
     }
 }
 
@@ -76,28 +69,63 @@ fn general(link: LinkType, data: &[u8]) -> Decoded {
     }
 }
 
-/// Most packets, in one straight line: Ethernet without tags, IPv4 without options and not a fragment, TCP. `None`
-/// means that the general way has to look.
+/// What [`decode`] makes of a plain frame, in one straight line: Ethernet without tags, IPv4 without options and not a
+/// fragment, TCP or UDP. Of others, and of a frame that is too short for TCP, the result is `None`.
+///
+/// Most packets are plain, or [so of IPv6](plain_v6). [`decode`] looks at these first too, but a caller that does so
+/// itself has no [`Decoded`] to take apart.
 #[inline(always)]
-fn ethernet_ipv4_tcp(data: &[u8]) -> Option<Decoded> {
+pub fn plain_v4(link: LinkType, data: &[u8]) -> Option<Transport<u32>> {
     let headers = data.first_chunk::<54>()?;
     let half = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([headers[at], headers[at + 1], headers[at + 2], headers[at + 3]]);
-    let plain = half(12) == link::IPV4
-        && headers[14] == 0x45
-        && half(16) >= 40
-        && half(20) & ip::FRAGMENT_BITS == 0
-        && headers[23] == TCP
-        && headers[46] >= 0x50;
-    plain.then(|| {
-        Decoded::V4(Transport {
-            source: word(26),
-            destination: word(30),
-            source_port: half(34),
-            destination_port: half(36),
-            protocol: TCP,
-            flags: headers[47],
-            hops: headers[22],
-        })
+    let protocol = headers[23];
+    let is_tcp = protocol == TCP;
+    // With few branches, as which way they go is hard to foresee.
+    let is_whole = (half(16) >= 40) & (headers[46] >= 0x50) & is_tcp | (half(16) >= 28) & (protocol == UDP);
+    let is_bare = (headers[14] == 0x45) & (half(20) & ip::FRAGMENT_BITS == 0);
+    if link != LinkType::ETHERNET || half(12) != link::IPV4 || !(is_bare & is_whole) {
+        return None;
+    }
+    Some(Transport {
+        source: word(26),
+        destination: word(30),
+        source_port: half(34),
+        destination_port: half(36),
+        protocol,
+        flags: if is_tcp { headers[47] } else { 0 },
+        hops: headers[22],
     })
+}
+
+/// The same as [`plain_v4`] for IPv6 without extension headers.
+#[inline(always)]
+pub fn plain_v6(link: LinkType, data: &[u8]) -> Option<Transport<u128>> {
+    let headers = data.first_chunk::<74>()?;
+    let half = |at: usize| u16::from_be_bytes([headers[at], headers[at + 1]]);
+    let protocol = headers[20];
+    let is_tcp = protocol == TCP;
+    let is_whole = (half(18) >= 20) & (headers[66] >= 0x50) & is_tcp | (half(18) >= 8) & (protocol == UDP);
+    if link != LinkType::ETHERNET || half(12) != link::IPV6 || !((headers[14] >> 4 == 6) & is_whole) {
+        return None;
+    }
+    Some(Transport {
+        source: u128::from_be_bytes(*headers[22..].first_chunk()?),
+        destination: u128::from_be_bytes(*headers[38..].first_chunk()?),
+        source_port: half(54),
+        destination_port: half(56),
+        protocol,
+        flags: if is_tcp { headers[67] } else { 0 },
+        hops: headers[21],
+    })
+}
+
+/// Decodes the packet whose IP header begins at `at`, as [`locate`] or [`innermost`] has found it.
+#[inline]
+pub fn decode_at(frame: &[u8], at: u16) -> Decoded {
+    match frame.get(usize::from(at)..) {
+        Some(data @ [first, ..]) if first >> 4 == 6 => ip::decode_v6(data),
+        Some(data) => ip::decode_v4(data),
+        None => Decoded::Malformed,
+    }
 }

@@ -32,10 +32,13 @@ const VXLAN_OF_LINUX: u16 = 8472;
 const GENEVE: u16 = 6081;
 const GTP_USER: u16 = 2152;
 
+/// The destination ports of datagrams that may be tunnels.
+pub(crate) const PORTS: [u16; 4] = [VXLAN, VXLAN_OF_LINUX, GENEVE, GTP_USER];
+
 /// Whether a datagram to this port may be a tunnel.
 #[inline]
 pub(super) fn is_port(port: u16) -> bool {
-    matches!(port, VXLAN | VXLAN_OF_LINUX | GENEVE | GTP_USER)
+    PORTS.contains(&port)
 }
 
 /// Ethernet in GRE and in Geneve.

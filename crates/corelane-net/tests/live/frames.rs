@@ -135,6 +135,55 @@ fn a_filter_counts_only_what_passes() {
 }
 
 #[test]
+fn payload_is_left_out_of_plain_packets_alone() {
+    inside("frames::payload_is_left_out_of_plain_packets_alone", || {
+        pair();
+        // TCP and UDP, 300 bytes on the wire.
+        let packet = |protocol: u8, port: u16, fragment: u16| {
+            let mut packet = ipv4(1, 2, protocol, 7);
+            packet.resize(300, 0x5a);
+            packet[16..18].copy_from_slice(&286_u16.to_be_bytes());
+            packet[20..22].copy_from_slice(&fragment.to_be_bytes());
+            packet[36..38].copy_from_slice(&port.to_be_bytes());
+            packet[46] = 0x50;
+            packet
+        };
+        let tagged = |tags: &[u8], packet: &[u8]| [&packet[..12], tags, &packet[12..]].concat();
+        let plain = packet(17, 53, 0);
+        let sent = [
+            (plain.clone(), 96),
+            (packet(6, 80, 0x4000), 96),
+            (tagged(&[0x81, 0, 0, 5], &plain), 100),
+            (plain[..90].to_vec(), 90),
+            (packet(17, 4789, 0), 300),
+            (packet(17, 53, 0x2000), 300),
+            (packet(1, 53, 0), 300),
+            (tagged(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6], &plain), 308),
+            (frame(&[0x08, 0x06], &[9; 286]), 300),
+        ];
+        let all = [(0x06, 0, 0, 262_144)].map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).to_vec();
+        for filter in [None, Some(all)] {
+            let mut live = Live::open("b0", &options().headers_only(true).filter(filter)).unwrap();
+            let sender = Sender::new("a0");
+            for (frame, _) in &sent {
+                sender.send(frame);
+            }
+            for (record, (frame, length)) in read(&mut live, sent.len()).iter().zip(&sent) {
+                assert_eq!((record.data.as_slice(), record.wire_len as usize), (&frame[..*length], frame.len()));
+            }
+            let counts = live.statistics();
+            assert_eq!((counts.received, counts.truncated), (sent.len() as u64, 0));
+        }
+        // What the filter or `snaplen` keeps of a packet is no more than that.
+        let mut live = Live::open("b0", &options().headers_only(true).filter(Some(udp())).snaplen(200)).unwrap();
+        let sender = Sender::new("a0");
+        sent.iter().for_each(|(frame, _)| sender.send(frame));
+        let lengths: Vec<_> = read(&mut live, 5).iter().map(|record| record.data.len()).collect();
+        assert_eq!(lengths, [74, 78, 74, 74, 74]);
+    });
+}
+
+#[test]
 fn a_frame_on_loopback_comes_once() {
     inside("frames::a_frame_on_loopback_comes_once", || {
         ip("link set lo up");

@@ -42,6 +42,8 @@ pub(super) struct View {
     pub(super) link: LinkType,
     /// No record has more bytes.
     pub(super) snaplen: usize,
+    /// So many bytes are kept of packets whose payload is not wanted.
+    pub(super) kept: Option<usize>,
 }
 
 /// What was found in the blocks of a ring.
@@ -49,7 +51,7 @@ pub(super) struct View {
 pub(super) struct Tally {
     /// Frames handed out.
     pub(super) handed_out: u64,
-    /// Of those, frames that were longer on the wire.
+    /// Of those, frames that were longer on the wire, and that lack what was wanted.
     pub(super) truncated: u64,
     /// Frames that were not handed out, as their place was wrong.
     pub(super) damaged: u64,
@@ -138,7 +140,8 @@ impl Walk {
             };
             count += 1;
             tally.handed_out += 1;
-            tally.truncated += u64::from(record.data.len() < record.wire_len as usize);
+            let is_short = record.data.len() < record.wire_len as usize && view.kept != Some(header.captured);
+            tally.truncated += u64::from(is_short);
             sink(record);
         }
         count
@@ -271,7 +274,7 @@ pub(super) mod tests {
         (records, tally)
     }
 
-    const ETHERNET: View = View { link: LinkType::ETHERNET, snaplen: 65_535 };
+    const ETHERNET: View = View { link: LinkType::ETHERNET, snaplen: 65_535, kept: None };
 
     #[test]
     fn frames_come_in_order_with_their_bytes_and_tags() {

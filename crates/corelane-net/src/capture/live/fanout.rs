@@ -10,13 +10,13 @@ const NETWORK: u32 = libc::SKF_NET_OFF as u32;
 const PROTOCOL: u32 = (libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL) as u32;
 
 const LOAD_WORD: u16 = 0x20;
-const LOAD_HALF: u16 = 0x28;
-const LOAD_BYTE: u16 = 0x30;
+pub(super) const LOAD_HALF: u16 = 0x28;
+pub(super) const LOAD_BYTE: u16 = 0x30;
 const TO_X: u16 = 0x07;
 const ADD_X: u16 = 0x0c;
 const AND: u16 = 0x54;
-const IF_EQUAL: u16 = 0x15;
-const RETURN: u16 = 0x06;
+pub(super) const IF_EQUAL: u16 = 0x15;
+pub(super) const RETURN: u16 = 0x06;
 const RETURN_SUM: u16 = 0x16;
 
 /// The EtherType, the first half byte of the header, and where its addresses are, in words.
@@ -55,7 +55,7 @@ pub(super) fn program() -> Vec<Instruction> {
     program
 }
 
-fn instruction(code: u16, k: u32) -> Instruction {
+pub(super) fn instruction(code: u16, k: u32) -> Instruction {
     Instruction { code, jt: 0, jf: 0, k }
 }
 

@@ -312,7 +312,7 @@ mod tests {
     use crate::capture::record::LinkType;
 
     const SIZE: usize = 4096;
-    const VIEW: View = View { link: LinkType::ETHERNET, snaplen: 65_535 };
+    const VIEW: View = View { link: LinkType::ETHERNET, snaplen: 65_535, kept: None };
 
     fn ring(count: usize) -> Blocks {
         Blocks::new(MmapRaw::from(MmapMut::map_anon(count * SIZE).unwrap()), SIZE)
