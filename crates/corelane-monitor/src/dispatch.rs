@@ -8,7 +8,7 @@ use crate::slot::{Slot, partition_v4, partition_v6};
 use crate::steps::Steps;
 use corelane_net::capture::Record;
 use corelane_net::decode::{
-    Closed, Decoded, Located, NoDatagram, TCP, Transport, decode, decode_at, innermost, locate,
+    Closed, Decoded, Located, NoDatagram, TCP, Transport, decode, decode_at, innermost, locate, plain_v4, plain_v6,
 };
 
 /// Decodes records, counts the facts that need no state, and passes on [slots](crate::slot).
@@ -20,10 +20,27 @@ pub struct Dispatcher {
     tcp: u64,
     malformed: u64,
     undecoded: u64,
-    times: Option<(u64, u64)>,
+    /// The least and the largest of any record; the first is the larger one before there is one.
+    times: (u64, u64),
     steps: Steps,
     /// Set if tunnels are opened.
     tunnels: Option<Tunnels>,
+}
+
+/// What gets the slots of packets.
+pub(crate) trait Sink {
+    /// Those of one packet: one for IPv4, two for IPv6.
+    fn slots<const N: usize>(&mut self, packet: [Slot; N]);
+}
+
+/// Gets each slot with its partition.
+struct Each<F>(F);
+
+impl<F: FnMut(u8, Slot)> Sink for Each<F> {
+    #[inline(always)]
+    fn slots<const N: usize>(&mut self, packet: [Slot; N]) {
+        packet.into_iter().for_each(|slot| (self.0)(slot.partition(), slot));
+    }
 }
 
 /// Where a record's packet is, and where it belongs.
@@ -47,7 +64,7 @@ impl Dispatcher {
             tcp: 0,
             malformed: 0,
             undecoded: 0,
-            times: None,
+            times: (u64::MAX, 0),
             steps: Steps::none(),
             tunnels,
         }
@@ -90,10 +107,7 @@ impl Dispatcher {
             sum.tcp += other.tcp;
             sum.malformed += other.malformed;
             sum.undecoded += other.undecoded;
-            sum.times = match (sum.times, other.times) {
-                (Some((least, largest)), Some((a, b))) => Some((least.min(a), largest.max(b))),
-                (times, None) | (None, times) => times,
-            };
+            sum.times = (sum.times.0.min(other.times.0), sum.times.1.max(other.times.1));
             sum.steps.pass(other.steps.begun_ns());
             if let (Some(tunnels), Some(more)) = (&mut sum.tunnels, other.tunnels) {
                 tunnels.opened += more.opened;
@@ -107,43 +121,53 @@ impl Dispatcher {
     /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4 and two for IPv6, each with the
     /// packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
     #[inline(always)]
-    pub fn record(&mut self, record: &Record<'_>, mut sink: impl FnMut(u8, Slot)) {
-        let (record, decoded) = self.decode(record);
-        match decoded {
-            Decoded::V4(packet) => {
-                let slot = Slot::v4(&self.keys, record.time_ns, record.wire_len, &packet);
-                sink(slot.partition(), slot);
-            }
-            Decoded::V6(packet) => {
-                for slot in Slot::v6(&self.keys, record.time_ns, record.wire_len, &packet) {
-                    sink(slot.partition(), slot);
-                }
-            }
-            Decoded::OtherIp | Decoded::Undecoded | Decoded::Malformed => {}
+    pub fn record(&mut self, record: &Record<'_>, sink: impl FnMut(u8, Slot)) {
+        self.packet(record, &mut Each(sink));
+    }
+
+    /// The same, with the slots of a packet together.
+    #[inline(always)]
+    pub(crate) fn packet(&mut self, record: &Record<'_>, sink: &mut impl Sink) {
+        self.count(record);
+        if let Some(packet) = plain_v4(record.link, record.data).filter(|packet| !packet.may_be_tunnel()) {
+            self.v4(record, &packet, sink);
+        } else if let Some(packet) = plain_v6(record.link, record.data).filter(|packet| !packet.may_be_tunnel()) {
+            self.v6(record, &packet, sink);
+        } else {
+            self.unusual(record, sink);
         }
     }
 
-    /// Takes one record, and decodes it. The first result has the part of the record that counts: all of it, but for
-    /// tunnels.
-    #[inline(always)]
-    pub(crate) fn decode<'a>(&mut self, record: &Record<'a>) -> (Record<'a>, Decoded) {
-        self.count(record);
+    /// The same of one that is not plain, or may be a tunnel.
+    #[inline(never)]
+    fn unusual(&mut self, record: &Record<'_>, sink: &mut impl Sink) {
         let (mut record, mut decoded) = (*record, decode(record.link, record.data));
         if self.tunnels.is_some()
             && decoded.may_be_tunnel()
             && let Ok((_, Located { at, .. }, part)) = self.find(&record)
         {
+            // Of the record, only the part inside of the tunnels counts.
             (record, decoded) = (part, decode_at(part.data, at));
         }
-        match &decoded {
-            Decoded::V4(Transport { protocol, .. }) | Decoded::V6(Transport { protocol, .. }) => {
-                self.tcp += u64::from(*protocol == TCP);
-            }
+        match decoded {
+            Decoded::V4(packet) => self.v4(&record, &packet, sink),
+            Decoded::V6(packet) => self.v6(&record, &packet, sink),
             Decoded::OtherIp => {}
             Decoded::Undecoded => self.undecoded += 1,
             Decoded::Malformed => self.malformed += 1,
         }
-        (record, decoded)
+    }
+
+    #[inline(always)]
+    fn v4(&mut self, record: &Record<'_>, packet: &Transport<u32>, sink: &mut impl Sink) {
+        self.tcp += u64::from(packet.protocol == TCP);
+        sink.slots([Slot::v4(&self.keys, record.time_ns, record.wire_len, packet)]);
+    }
+
+    #[inline(always)]
+    fn v6(&mut self, record: &Record<'_>, packet: &Transport<u128>, sink: &mut impl Sink) {
+        self.tcp += u64::from(packet.protocol == TCP);
+        sink.slots(Slot::v6(&self.keys, record.time_ns, record.wire_len, packet));
     }
 
     /// Takes one record for a stage that decodes it. That stage counts TCP packets, and packets that are malformed
@@ -192,10 +216,7 @@ impl Dispatcher {
     fn count(&mut self, record: &Record<'_>) {
         self.packets += 1;
         self.bytes += u64::from(record.wire_len);
-        self.times = Some(match self.times {
-            None => (record.time_ns, record.time_ns),
-            Some((least, largest)) => (least.min(record.time_ns), largest.max(record.time_ns)),
-        });
+        self.times = (self.times.0.min(record.time_ns), self.times.1.max(record.time_ns));
     }
 
     /// Records so far.
@@ -235,12 +256,12 @@ impl Dispatcher {
 
     /// The least and the largest time of any record, decoded or not.
     pub fn times(&self) -> Option<(u64, u64)> {
-        self.times
+        (self.packets > 0).then_some(self.times)
     }
 
     /// The largest time of any record, at which the capture ends; 0 without records.
     /// [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) needs it.
     pub fn max_time(&self) -> u64 {
-        self.times.map_or(0, |(_, largest)| largest).max(self.steps.begun_ns())
+        self.times.1.max(self.steps.begun_ns())
     }
 }

@@ -78,8 +78,11 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     /// Starts to fetch the line at which the search for a key of this hash begins.
     #[inline(always)]
     pub(crate) fn prefetch(&self, hash: u64) {
-        if let Some(entry) = self.entries.get(self.home(hash)) {
-            corelane::prefetch_read(entry);
+        let home = self.home(hash);
+        for position in [home, home + 1] {
+            if let Some(entry) = self.entries.get(position) {
+                corelane::prefetch_read(entry);
+            }
         }
     }
 
@@ -261,15 +264,15 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         time: impl Fn(&V) -> u64,
         mut evicted: impl FnMut(&K, &V),
     ) -> u64 {
-        let is_young = |entry: &&Entry<K, V, A>| !is_over(&entry.value);
-        let len = self.iter().filter(is_young).count();
+        self.sieve(&run.keys, |value| !is_over(value));
+        let len = self.len;
         let mut capacity = FIRST_CAPACITY;
         while capacity < largest && limit(capacity) < 2 * len {
             capacity *= 2;
         }
         let (mut since, mut count) = (0, 0);
         if len > limit(capacity) / 4 * 3 {
-            let times: Vec<u64> = self.iter().filter(is_young).map(|entry| time(&entry.value)).collect();
+            let times: Vec<u64> = self.iter().map(|entry| time(&entry.value)).collect();
             let before = |since: u64| times.iter().filter(|&&time| time < since).count();
             since = before_half(&times);
             // Many may have one time.
@@ -277,10 +280,12 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
                 since = since.saturating_add(1);
             }
             count = before(since) as u64;
-            let old = |entry: &&Entry<K, V, A>| is_young(entry) && time(&entry.value) < since;
-            self.iter().filter(old).for_each(|entry| evicted(&entry.key, &entry.value));
+            let old = self.iter().filter(|entry| time(&entry.value) < since);
+            old.for_each(|entry| evicted(&entry.key, &entry.value));
         }
-        self.rebuild(run, capacity, |value| !is_over(value) && time(value) >= since);
+        if count > 0 || capacity != self.entries.len() {
+            self.rebuild(run, capacity, |value| time(value) >= since);
+        }
         count
     }
 }

@@ -145,7 +145,7 @@ pub(crate) enum Step {
     Failed(Failure, u64),
 }
 
-/// Takes one packet of the attempt `key`.
+/// Takes one packet of the attempt `key`. One that is over counts as new.
 #[inline(always)]
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
@@ -153,6 +153,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     settings: &Settings,
     key: &K,
     slot: &Slot,
+    is_over: impl Fn(&Attempt) -> bool,
 ) -> Step {
     let hash = key.hash(&run.keys);
     let time = slot.time_ns();
@@ -168,7 +169,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
             (table.value_at(position), Some(position))
         }
     };
-    if attempt.state == State::New {
+    if attempt.state == State::New || (event == Event::Syn && is_over(attempt)) {
         *attempt = Attempt { time, state: State::Open };
         return Step::Opened;
     }

@@ -9,13 +9,15 @@ use crate::state_report::{StateReport, Tried, Verdict};
 use crate::table::{Align32, Align64};
 use crate::talkers::Address;
 use bytemuck::Zeroable;
-use corelane_net::decode::Transport;
+use corelane_net::decode::TCP;
 use std::fmt::Debug;
 
 /// An address family, named by the type of its addresses.
 pub(crate) trait Family: Address {
     /// The key of a flow or an attempt: both need two addresses and at most two ports.
     type Key: Key + Ord + Debug;
+    /// The slots of a packet.
+    const SLOTS: usize;
     /// The bytes of an entry of any table.
     const ENTRY: usize = align_of::<Self::FlowAlign>();
     /// Aligns a flow so that it lies in one cache line.
@@ -25,8 +27,8 @@ pub(crate) trait Family: Address {
     /// The key of a source.
     type SourceKey: Key + Debug;
 
-    /// The key of a packet's direction of its flow, in a step.
-    fn direction(packet: &Transport<Self>, step: u64) -> Self::Key;
+    /// The key of the packet's direction of its flow, in a step.
+    fn direction(chunk: &[Slot], i: usize, step: u64) -> Self::Key;
     /// The flow of the packet that begins at slot `i`.
     fn flow_key(chunk: &[Slot], i: usize) -> Self::Key;
     /// The attempt that the packet belongs to: source, destination and port of the SYN.
@@ -74,11 +76,13 @@ fn probe_of(last_word: u64) -> Option<Probe> {
     Probe::of_number((last_word >> PROBE) as u32 & 7)
 }
 
-/// The ports of a packet, and one more than the lower bits of a step, so that it is not zero.
+/// The ports of a packet, the lower bits of a step, which are those of 34 years, whether it is a TCP segment, and a bit
+/// that keeps the word from being zero.
 #[inline(always)]
-fn ports_in<A>(packet: &Transport<A>, step: u64) -> u64 {
-    let step = (step as u32).wrapping_add(1);
-    u64::from(packet.source_port) << 48 | u64::from(packet.destination_port) << 32 | u64::from(step)
+fn ports_in(slot: &Slot, step: u64) -> u64 {
+    let (source_port, destination_port) = slot.ports();
+    let step = (step as u32) << 2 | u32::from(slot.protocol() == TCP) << 1 | 1;
+    u64::from(source_port) << 48 | u64::from(destination_port) << 32 | u64::from(step)
 }
 
 #[inline(always)]
@@ -95,6 +99,7 @@ fn key_v6(slot: &Slot, rest: &Slot, is_reply: bool, number: u32) -> [u64; 5] {
 }
 
 impl Family for u32 {
+    const SLOTS: usize = 1;
     type Key = [u64; 2];
     /// 32 bytes, two in a line.
     type FlowAlign = Align32;
@@ -103,8 +108,9 @@ impl Family for u32 {
     type SourceKey = [u64; 1];
 
     #[inline(always)]
-    fn direction(packet: &Transport<u32>, step: u64) -> [u64; 2] {
-        [u64::from(packet.source) << 32 | u64::from(packet.destination), ports_in(packet, step)]
+    fn direction(chunk: &[Slot], i: usize, step: u64) -> [u64; 2] {
+        let (source, destination) = chunk[i].addresses_v4();
+        [u64::from(source) << 32 | u64::from(destination), ports_in(&chunk[i], step)]
     }
 
     #[inline(always)]
@@ -162,6 +168,7 @@ impl Family for u32 {
 }
 
 impl Family for u128 {
+    const SLOTS: usize = 2;
     type Key = [u64; 5];
     /// 56 bytes in one line.
     type FlowAlign = Align64;
@@ -170,9 +177,10 @@ impl Family for u128 {
     type SourceKey = [u64; 3];
 
     #[inline(always)]
-    fn direction(packet: &Transport<u128>, step: u64) -> [u64; 5] {
-        let Transport { source, destination, .. } = *packet;
-        [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, ports_in(packet, step)]
+    fn direction(chunk: &[Slot], i: usize, step: u64) -> [u64; 5] {
+        let (source, destination) = chunk[i].addresses_v6(&chunk[i + 1]);
+        let last = ports_in(&chunk[i], step);
+        [(source >> 64) as u64, source as u64, (destination >> 64) as u64, destination as u64, last]
     }
 
     #[inline(always)]

@@ -236,19 +236,19 @@ impl Common {
 }
 
 /// The packets of a chunk, as sets of bits: of the slots where they begin.
-pub(crate) struct Kinds {
-    pub(crate) v4: u64,
-    pub(crate) v6: u64,
+struct Kinds {
+    v4: u64,
+    v6: u64,
     /// Those that touch an attempt; second slots may be among them.
-    pub(crate) touching: u64,
+    touching: u64,
     /// Those that may be probes; the same.
-    pub(crate) probing: u64,
+    probing: u64,
 }
 
 impl Kinds {
     /// The packets of at most [`CHUNK`] slots, with IPv6 packets whole. Needs no branch on the kind of a packet.
     #[inline(always)]
-    pub(crate) fn of(chunk: &[Slot]) -> Self {
+    fn of(chunk: &[Slot]) -> Self {
         let mut kinds = Kinds { v4: 0, v6: 0, touching: 0, probing: 0 };
         for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
             kinds.v4 |= u64::from(!(slot.is_v6() | slot.is_v6_rest())) << i;
@@ -335,7 +335,7 @@ impl<A: Family> Tables<A> {
             let slot = &chunk[i];
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            match attempts::step(attempts, &common.run, &common.settings, &key, slot) {
+            match attempts::step(attempts, &common.run, &common.settings, &key, slot, |_| false) {
                 Step::Failed(failure, time_ns) => common.failed::<A>(&key, failure, time_ns),
                 Step::Answered(time_ns) if common.keeps => {
                     let answered = &mut self.answered[usize::from(slot.partition())];

@@ -13,11 +13,12 @@
 //! it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
+use super::due::Due;
 use super::recent::Recent;
 use crate::analyzer::attempts::{self, Attempt, Step};
 use crate::analyzer::family::Family;
 use crate::analyzer::probes::{self, Event};
-use crate::analyzer::{CHUNK, Kinds, PerPartition, bits, per_partition};
+use crate::analyzer::{CHUNK, PerPartition, bits, per_partition};
 use crate::key::Key;
 use crate::partial_result::PartialResult;
 use crate::room::Room;
@@ -29,10 +30,8 @@ use crate::steps::{STEP_NS, begin_of, step_of};
 use crate::table::{Table, limit};
 use crate::talkers::Talkers;
 use bytemuck::Zeroable;
-use corelane::prefetch_read;
+use corelane_net::decode::UDP;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
-use corelane_net::decode::{TCP, Transport, UDP};
-use std::collections::BTreeMap;
 
 /// How long a TCP flow lasts after its last packet, in seconds.
 const TCP_S: u64 = 300;
@@ -49,7 +48,9 @@ pub const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
 
-/// Slots that are gathered to be processed together, and no more than one packet more.
+/// Slots that are [sifted](Detector::sift) together: whole packets.
+pub(crate) const SIFTED: usize = 64;
+/// Slots that are gathered to be processed together, before fewer than [`SIFTED`] more.
 pub(crate) const SLOTS: usize = 256;
 
 /// What a detector has counted.
@@ -121,19 +122,6 @@ enum Asking {
     Told,
 }
 
-/// What is due at the end of a step: keys, with their partitions.
-#[derive(Debug)]
-struct Due<K> {
-    attempts: Vec<(u8, K)>,
-    probes: Vec<(u8, K)>,
-}
-
-impl<K> Default for Due<K> {
-    fn default() -> Self {
-        Due { attempts: Vec::new(), probes: Vec::new() }
-    }
-}
-
 /// One address family's state.
 #[derive(Debug)]
 struct Tables<A: Family> {
@@ -143,13 +131,10 @@ struct Tables<A: Family> {
     recent: Recent<A>,
     /// How many flows of each partition had a packet in this step …
     touched: PerPartition<u32>,
-    /// … and how many are too many for packets to be [known](Tables::knows).
+    /// … and how many are too many for packets to be [sifted](Detector::sift) out.
     crowd: u32,
-    due: BTreeMap<u64, Due<A::Key>>,
-    /// The number of keys in it …
-    due_len: usize,
-    /// … and that at which it is tidied.
-    due_limit: usize,
+    attempts_due: Due<A::Key>,
+    probes_due: Due<A::Key>,
 }
 
 /// What both address families share.
@@ -186,19 +171,6 @@ impl Detector {
         detector
     }
 
-    /// Whether this packet leaves everything as it is: its flow had another in this step, and it neither opens nor
-    /// closes. Then it is counted, and is not to be processed.
-    #[inline(always)]
-    pub(crate) fn knows_v4(&mut self, packet: &Transport<u32>) -> bool {
-        self.v4.knows(packet, &mut self.common)
-    }
-
-    /// The same of a packet of IPv6.
-    #[inline(always)]
-    pub(crate) fn knows_v6(&mut self, packet: &Transport<u128>) -> bool {
-        self.v6.knows(packet, &mut self.common)
-    }
-
     /// A step begins.
     fn begin(&mut self) {
         self.v4.touched.fill(0);
@@ -206,37 +178,25 @@ impl Detector {
         self.common.is_calm = self.v4.crowd > 0 && self.v6.crowd > 0;
     }
 
-    /// Processes slots in the order in which the Dispatcher gave them, with IPv6 packets whole. What a chunk needs is
-    /// on its way while the chunk before it is processed.
+    /// Keeps the packets of one address family that say something new, in front, and returns the number of their slots.
+    /// A packet leaves everything as it is if its flow had another of this direction in this step, and if it neither
+    /// opens nor closes. Then it is counted here, and is not to be processed.
+    pub(crate) fn sift(&mut self, slots: &mut [Slot]) -> usize {
+        if !self.common.is_calm {
+            return slots.len();
+        }
+        match is_v6(slots) {
+            false => self.v4.sift(slots, &mut self.common),
+            true => self.v6.sift(slots, &mut self.common),
+        }
+    }
+
+    /// Processes the packets of one address family, in the order in which the Dispatcher gave them.
     pub(crate) fn process(&mut self, slots: &[Slot]) {
-        let mut next = Chunk::first(slots);
-        self.fetch(&next);
-        while !next.slots.is_empty() {
-            let Chunk { slots: chunk, behind, kinds: Kinds { v4, v6, touching, probing } } = next;
-            next = Chunk::first(behind);
-            self.fetch(&next);
-            self.common.counts.packets += u64::from((v4 | v6).count_ones());
-            self.v4.process(chunk, v4, [touching & v4, probing & v4], &mut self.common);
-            self.v6.process(chunk, v6, [touching & v6, probing & v6], &mut self.common);
+        match is_v6(slots) {
+            false => self.v4.process(slots, &mut self.common),
+            true => self.v6.process(slots, &mut self.common),
         }
-    }
-
-    /// Starts to fetch the tables themselves that the packet of this slot will need. An interface is read so seldom
-    /// that they have left the cache, and without them it is not known where an entry lies.
-    #[inline(always)]
-    pub(crate) fn expect(&self, slot: &Slot) {
-        let partition = usize::from(slot.partition());
-        match slot.is_v6() {
-            false => self.v4.expect(partition),
-            true => self.v6.expect(partition),
-        }
-    }
-
-    /// Starts to fetch the entries that these packets need.
-    fn fetch(&self, chunk: &Chunk<'_>) {
-        let Kinds { v4, v6, touching, .. } = chunk.kinds;
-        self.v4.fetch(chunk.slots, v4, touching & v4, &self.common);
-        self.v6.fetch(chunk.slots, v6, touching & v6, &self.common);
     }
 
     /// All steps before this time are over.
@@ -310,21 +270,23 @@ impl Common {
         }
     }
 
+    /// Whether this attempt has failed, and that is forgotten.
+    fn has_forgotten(&self, attempt: &Attempt) -> bool {
+        attempt.failed().is_some_and(|time| self.forgets(time))
+    }
+
     /// Whether what was told with this time is forgotten.
     fn forgets(&self, time_ns: u64) -> bool {
         self.continuous.forgets(self.now, time_ns)
     }
 }
 
-/// So many keys may be due before it is looked which of them still are.
-const MANY_DUE: usize = 1 << 16;
-
 /// While fewer flows of a partition than this had a packet in a step, none of them leaves its table in that step; the
 /// table has this capacity at most. They leave a full one when three quarters of it are not over, and three quarters of
 /// those had a packet in this step. Each packet that waits to be processed may be of one flow more.
 fn crowd(largest: usize) -> u32 {
     let leave = limit(largest) as u64 / 16 * 9;
-    u32::try_from(leave.saturating_sub(SLOTS as u64 + 1)).unwrap_or(u32::MAX)
+    u32::try_from(leave.saturating_sub((SLOTS + SIFTED) as u64)).unwrap_or(u32::MAX)
 }
 
 /// The hash of a flow, of which the slot has the upper half: the one that says where it lies.
@@ -339,19 +301,33 @@ fn begins(slot: &Slot) -> bool {
     slot.flags() & (SYN | ACK | RST | FIN) == SYN
 }
 
-/// Slots that are processed together, and those behind them.
+fn is_v6(slots: &[Slot]) -> bool {
+    slots.first().is_some_and(Slot::is_v6)
+}
+
+/// Slots that are processed together, with sets of their packets, and the slots behind them.
 struct Chunk<'a> {
     slots: &'a [Slot],
     behind: &'a [Slot],
-    kinds: Kinds,
+    /// Packets, by their first slots.
+    packets: u64,
+    /// Those that touch attempts.
+    touching: u64,
+    /// Those that may be probes.
+    probing: u64,
 }
 
 impl<'a> Chunk<'a> {
     #[inline(always)]
-    fn first(slots: &'a [Slot]) -> Self {
-        let cuts = slots.get(CHUNK).is_some_and(Slot::is_v6_rest);
-        let (slots, behind) = slots.split_at(slots.len().min(CHUNK - usize::from(cuts)));
-        Chunk { slots, behind, kinds: Kinds::of(slots) }
+    fn first<A: Family>(slots: &'a [Slot]) -> Self {
+        let (slots, behind) = slots.split_at(slots.len().min(CHUNK));
+        let mut chunk = Chunk { slots, behind, packets: 0, touching: 0, probing: 0 };
+        for (i, slot) in slots.iter().enumerate().step_by(A::SLOTS) {
+            chunk.packets |= 1 << i;
+            chunk.touching |= attempts::touches(slot) << i;
+            chunk.probing |= probes::may_probe(slot) << i;
+        }
+        chunk
     }
 }
 
@@ -364,49 +340,55 @@ impl<A: Family> Tables<A> {
             recent: Recent::default(),
             touched: per_partition(),
             crowd: crowd(room.flows(A::ENTRY)),
-            due: BTreeMap::new(),
-            due_len: 0,
-            due_limit: MANY_DUE,
+            attempts_due: Due::new(),
+            probes_due: Due::new(),
         }
     }
 
-    #[inline(always)]
-    fn knows(&mut self, packet: &Transport<A>, common: &mut Common) -> bool {
-        if packet.protocol != TCP || !common.is_calm {
-            return false;
+    /// As [`Detector::sift`]. Whether a packet stays is hard to foresee, so there is no branch on it.
+    fn sift(&mut self, slots: &mut [Slot], common: &mut Common) -> usize {
+        let mut kept = 0;
+        for at in (0..slots.len()).step_by(A::SLOTS) {
+            let is_quiet = slots[at].flags() & (SYN | FIN | RST) == 0;
+            let known = self.recent.had(&slots[at..], common.now) & is_quiet;
+            slots.copy_within(at..at + A::SLOTS, kept);
+            kept += if known { 0 } else { A::SLOTS };
         }
-        let had = self.recent.had(&common.run.keys, packet, common.now);
-        let known = had & (packet.flags & (SYN | FIN | RST) == 0);
-        common.counts.packets += u64::from(known);
-        known
+        common.counts.packets += ((slots.len() - kept) / A::SLOTS) as u64;
+        kept
     }
 
-    /// Starts to fetch the tables of a partition, without their entries. All of them: which ones a packet needs is not
-    /// to be foreseen, and to ask costs more.
-    #[inline(always)]
-    fn expect(&self, partition: usize) {
-        prefetch_read(&self.flows[partition]);
-        prefetch_read(&self.attempts[partition]);
-        prefetch_read(&self.probes[partition]);
+    /// What a chunk needs is on its way while the chunk before it is processed.
+    fn process(&mut self, slots: &[Slot], common: &mut Common) {
+        let mut next = Chunk::first::<A>(slots);
+        self.fetch(&next, common);
+        while !next.slots.is_empty() {
+            let chunk = next;
+            next = Chunk::first::<A>(chunk.behind);
+            self.fetch(&next, common);
+            self.chunk(&chunk, common);
+        }
     }
 
-    /// Starts to fetch the entries that these packets need. Those in `touching` touch attempts.
+    /// Starts to fetch the entries that these packets need.
     #[inline(always)]
-    fn fetch(&self, chunk: &[Slot], packets: u64, touching: u64, common: &Common) {
+    fn fetch(&self, chunk: &Chunk<'_>, common: &Common) {
+        let Chunk { slots, packets, touching, .. } = *chunk;
         for i in bits(packets) {
-            self.flows[usize::from(chunk[i].partition())].prefetch(flow_hash(&chunk[i]));
+            self.flows[usize::from(slots[i].partition())].prefetch(flow_hash(&slots[i]));
         }
         for i in bits(touching) {
-            let hash = A::attempt_key(chunk, i).hash(&common.run.keys);
-            self.attempts[usize::from(chunk[i].partition())].prefetch(hash);
+            let hash = A::attempt_key(slots, i).hash(&common.run.keys);
+            self.attempts[usize::from(slots[i].partition())].prefetch(hash);
         }
     }
 
-    /// Processes these packets. Those in `touching` touch attempts, and those in `probing` may be probes. A walk for
-    /// each kind of table is so short that the processor works on several packets at once, and the order of packets
-    /// matters to none but their own table.
+    /// Processes these packets. A walk for each kind of table is so short that the processor works on several packets
+    /// at once, and the order of packets matters to none but their own table.
     #[inline(always)]
-    fn process(&mut self, chunk: &[Slot], packets: u64, [touching, probing]: [u64; 2], common: &mut Common) {
+    fn chunk(&mut self, chunk: &Chunk<'_>, common: &mut Common) {
+        let Chunk { slots: chunk, packets, touching, probing, .. } = *chunk;
+        common.counts.packets += u64::from(packets.count_ones());
         let (mut probes, mut answers) = (0_u64, 0_u64);
         for i in bits(packets) {
             match self.flow(chunk, i, probing >> i & 1 != 0, common) {
@@ -478,10 +460,10 @@ impl<A: Family> Tables<A> {
     /// Updates the attempt of a packet that touches one.
     fn attempt(&mut self, chunk: &[Slot], i: usize, common: &mut Common) {
         let slot = &chunk[i];
-        let key = A::attempt_key(chunk, i);
-        let table = &mut self.attempts[usize::from(slot.partition())];
+        let (key, partition) = (A::attempt_key(chunk, i), slot.partition());
+        let table = &mut self.attempts[usize::from(partition)];
         if begins(slot) {
-            let is_over = |attempt: &Attempt| attempt.failed().is_some_and(|time| common.forgets(time));
+            let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
             // Those that were told leave first.
             let rank = |attempt: &Attempt| attempt.time() | if attempt.is_open() { UNTOLD } else { 0 };
             let mut open = Vec::new();
@@ -491,21 +473,20 @@ impl<A: Family> Tables<A> {
                         open.push((*key, Verdict::Failed(Failure::Unanswered)));
                     }
                 });
-            if let Some(position) = table.find(&key, key.hash(&common.run.keys)) {
-                let attempt = table.value_at(position);
-                if is_over(attempt) {
-                    *attempt = Attempt::default();
-                }
+            if evicted > 0 {
+                common.counts.evicted_failures += evicted;
+                common.judge_early::<A>(open, slot.time_ns());
             }
-            common.counts.evicted_failures += evicted;
-            common.judge_early::<A>(open, slot.time_ns());
         }
-        match attempts::step(table, &common.run, &common.settings, &key, slot) {
+        let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
+        match attempts::step(table, &common.run, &common.settings, &key, slot, is_over) {
             Step::Nothing | Step::Answered(_) => {}
             Step::Opened => {
                 let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
-                self.due.entry(step_of(deadline)).or_default().attempts.push((slot.partition(), key));
-                self.is_due(common);
+                let tables = &mut self.attempts;
+                self.attempts_due.add(step_of(deadline), partition, key, |step, partition, key| {
+                    attempt_due(&mut tables[usize::from(partition)], key, step, common).is_some()
+                });
             }
             Step::Failed(failure, time_ns) => common.tell::<A>(&key, time_ns, Verdict::Failed(failure)),
         }
@@ -550,8 +531,10 @@ impl<A: Family> Tables<A> {
         }
         if slot.protocol() == UDP {
             *asked = Asked { time, state: Asking::Waiting };
-            self.due.entry(judged(time)).or_default().probes.push((slot.partition(), key));
-            self.is_due(common);
+            let tables = &mut self.probes;
+            self.probes_due.add(judged(time), slot.partition(), key, |step, partition, key| {
+                probe_due(&mut tables[usize::from(partition)], key, step, common).is_some()
+            });
         } else {
             *asked = Asked { time, state: Asking::Told };
             common.tell::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
@@ -561,7 +544,7 @@ impl<A: Family> Tables<A> {
 
     /// All steps before this time are over.
     fn pass(&mut self, begun_ns: u64, common: &mut Common) {
-        while let Some((&step, _)) = self.due.first_key_value()
+        while let Some(step) = self.attempts_due.first().into_iter().chain(self.probes_due.first()).min()
             && begin_of(step + 1) <= begun_ns
         {
             self.judge(step, begin_of(step + 1), common);
@@ -569,56 +552,28 @@ impl<A: Family> Tables<A> {
     }
 
     /// Judges all that is due up to this step. No packet before `time_ns` follows.
-    fn judge(&mut self, step: u64, time_ns: u64, common: &mut Common) {
-        while let Some(due) = self.due.first_entry()
-            && *due.key() <= step
-        {
-            let (step, Due { attempts, probes }) = due.remove_entry();
-            self.due_len -= attempts.len() + probes.len();
-            for (partition, key) in attempts {
-                let table = &mut self.attempts[usize::from(partition)];
-                let Some(attempt) = attempt_due(table, &key, step, common) else { continue };
+    fn judge(&mut self, last: u64, time_ns: u64, common: &mut Common) {
+        while let Some((step, keys)) = self.attempts_due.take(last) {
+            for (partition, key) in &keys {
+                let table = &mut self.attempts[usize::from(*partition)];
+                let Some(attempt) = attempt_due(table, key, step, common) else { continue };
                 if let Step::Failed(failure, time_ns) = attempt.finish(&common.settings, time_ns) {
-                    common.tell::<A>(&key, time_ns, Verdict::Failed(failure));
+                    common.tell::<A>(key, time_ns, Verdict::Failed(failure));
                 }
             }
-            for (partition, key) in probes {
-                let table = &mut self.probes[usize::from(partition)];
-                let Some((asked, verdict)) = probe_due(table, &key, step, common) else { continue };
+            self.attempts_due.give_back(keys);
+        }
+        while let Some((step, keys)) = self.probes_due.take(last) {
+            for (partition, key) in &keys {
+                let table = &mut self.probes[usize::from(*partition)];
+                let Some((asked, verdict)) = probe_due(table, key, step, common) else { continue };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 *asked = Asked { time, state: Asking::Told };
-                common.tell::<A>(&key, time, verdict);
+                common.tell::<A>(key, time, verdict);
             }
+            self.probes_due.give_back(keys);
         }
     }
-
-    /// One key more is due. When these are many, those go that are not due any longer, or are there twice.
-    fn is_due(&mut self, common: &Common) {
-        self.due_len += 1;
-        if self.due_len < self.due_limit {
-            return;
-        }
-        let Tables { attempts, probes, due, .. } = self;
-        self.due_len = 0;
-        for (&step, due) in due {
-            tidy(&mut due.attempts, |partition, key| {
-                attempt_due(&mut attempts[usize::from(partition)], key, step, common).is_some()
-            });
-            tidy(&mut due.probes, |partition, key| {
-                probe_due(&mut probes[usize::from(partition)], key, step, common).is_some()
-            });
-            self.due_len += due.attempts.len() + due.probes.len();
-        }
-        self.due_limit = MANY_DUE.max(4 * self.due_len);
-    }
-}
-
-/// Keeps each of these keys once, if it is to be kept.
-fn tidy<K: Ord>(keys: &mut Vec<(u8, K)>, mut keep: impl FnMut(u8, &K) -> bool) {
-    keys.retain(|(partition, key)| keep(*partition, key));
-    keys.sort_unstable();
-    keys.dedup();
-    keys.shrink_to(keys.len() + keys.len() / 4);
 }
 
 /// The attempt that fails at the end of this step. It may have been answered since that was written down, and another
@@ -663,6 +618,7 @@ fn judged(time_ns: u64) -> u64 {
 mod tests {
     use super::*;
     use corelane_net::decode::flags::PSH;
+    use corelane_net::decode::{TCP, Transport};
 
     const CLIENT: u32 = 0x0a00_0001;
     const SERVER: (u32, u16) = (0x0a00_0002, 80);
@@ -675,7 +631,13 @@ mod tests {
 
     /// What it says of packets of one pair of hosts, so of one partition, in so many steps: its counts, and how many of
     /// the packets it knew. The ports are drawn from so many, and a port has some packets in a row.
-    fn play(table_bytes: Option<u64>, ports: u64, steps: u64, uses: bool) -> (Counts, Vec<StateReport>, u64) {
+    fn play(
+        table_bytes: Option<u64>,
+        ports: u64,
+        is_v6: bool,
+        steps: u64,
+        uses: bool,
+    ) -> (Counts, Vec<StateReport>, usize) {
         let mut detector = detector(table_bytes);
         let mut known = 0;
         let mut state = 7_u64;
@@ -683,7 +645,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % bound
         };
-        let mut slots = Vec::new();
+        let (mut slots, mut sifted) = (Vec::new(), 0);
         for step in 1..=steps {
             detector.pass(begin_of(step));
             for number in 0..3_000 {
@@ -698,21 +660,35 @@ mod tests {
                     let flags = if protocol == UDP { 0 } else { flags };
                     let ((source, source_port), (destination, destination_port)) =
                         if below(3) == 0 { (SERVER, (CLIENT, port)) } else { ((CLIENT, port), SERVER) };
-                    let packet =
-                        Transport { source, destination, source_port, destination_port, protocol, flags, hops: 64 };
-                    if uses && detector.knows_v4(&packet) {
-                        known += 1;
-                        continue;
+                    let (keys, time_ns) = (&detector.common.run.keys, begin_of(step));
+                    let v6 = Transport {
+                        source: u128::from(source),
+                        destination: u128::from(destination),
+                        source_port,
+                        destination_port,
+                        protocol,
+                        flags,
+                        hops: 64,
+                    };
+                    match is_v6 {
+                        false => slots.push(Slot::v4(keys, time_ns, 60, &v6.to_v4())),
+                        true => slots.extend(Slot::v6(keys, time_ns, 60, &v6)),
                     }
-                    slots.push(Slot::v4(&detector.common.run.keys, begin_of(step), 60, &packet));
-                    if slots.len() == SLOTS {
+                    if uses && slots.len() == sifted + SIFTED {
+                        sifted += detector.sift(&mut slots[sifted..]);
+                        known += slots.len() - sifted;
+                        slots.truncate(sifted);
+                    }
+                    if slots.len() >= SLOTS {
                         detector.process(&slots);
                         slots.clear();
+                        sifted = 0;
                     }
                 }
             }
             detector.process(&slots);
             slots.clear();
+            sifted = 0;
         }
         detector.finish();
         let mut reports: Vec<_> = detector.take_reports().collect();
@@ -724,11 +700,14 @@ mod tests {
     fn packets_that_are_known_would_have_changed_nothing() {
         // Few flows; many, all of which have a place; and more than the table holds.
         for (table_bytes, ports) in [(None, 50), (None, 60_000), (Some(400 << 20), 50), (Some(400 << 20), 60_000)] {
-            let (counts, reports, known) = play(table_bytes, ports, 12, true);
-            assert!(known > 0, "{table_bytes:?}, {ports} ports: none was known");
-            let evicts = table_bytes.is_some() && ports > 1000;
-            assert_eq!(counts.evicted_flows > 0, evicts, "{table_bytes:?}, {ports} ports");
-            assert_eq!((counts, reports, 0), play(table_bytes, ports, 12, false), "{table_bytes:?}, {ports} ports");
+            for is_v6 in [false, true] {
+                let name = format!("{table_bytes:?}, {ports} ports, IPv6: {is_v6}");
+                let (counts, reports, known) = play(table_bytes, ports, is_v6, 12, true);
+                assert!(known > 0, "{name}: none was known");
+                let evicts = table_bytes.is_some() && ports > 1000;
+                assert_eq!(counts.evicted_flows > 0, evicts, "{name}");
+                assert_eq!((counts, reports, 0), play(table_bytes, ports, is_v6, 12, false), "{name}");
+            }
         }
     }
 }

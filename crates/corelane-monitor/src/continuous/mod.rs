@@ -18,13 +18,14 @@
 //! - Where a limit of memory is met, the oldest leave a table first, by their times.
 
 mod detector;
+mod due;
 mod recent;
 mod scans;
 
 use crate::steps::step_of;
 
 pub use detector::UDP_FAILS_NS;
-pub(crate) use detector::{Detector, SLOTS};
+pub(crate) use detector::{Detector, SIFTED, SLOTS};
 pub use scans::{ScanEvent, ScanState};
 pub(crate) use scans::{Scans, ScansState};
 

@@ -403,8 +403,7 @@ impl Stages<'_> {
                     }
                     if !self.inspection.payload {
                         // Without conversations one look at the headers is enough.
-                        let (record, decoded) = clock.dispatcher.decode(&record);
-                        stage.decoded(&record, &decoded);
+                        clock.dispatcher.packet(&record, stage);
                         return;
                     }
                     if let Some((Place { network, outermost, partition }, record)) = clock.dispatcher.locate(&record) {

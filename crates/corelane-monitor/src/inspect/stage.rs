@@ -10,7 +10,8 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
-use crate::continuous::{Continuous, Detector, SLOTS};
+use crate::continuous::{Continuous, Detector, SIFTED, SLOTS};
+use crate::dispatch::Sink;
 use crate::eve::Events;
 use crate::facts::{Gatherer, Lists, StageFacts};
 use crate::hash::HashKeys;
@@ -23,9 +24,8 @@ use crate::state_report::StateReport;
 use crate::steps::{begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
-use corelane_net::capture::Record;
 use corelane_net::conversation::{Partition, Side};
-use corelane_net::decode::{Datagram, Decoded, NoPacket, TCP, Transport, datagram_at, transport};
+use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
 use std::sync::Arc;
 
 /// What a stage has found, for the output stage.
@@ -51,28 +51,11 @@ enum Scanner {
 }
 
 impl Scanner {
-    /// Whether this packet says nothing new. Then all is done.
-    #[inline(always)]
-    fn knows_v4(&mut self, packet: &Transport<u32>) -> bool {
+    /// Keeps the packets that say something new, and returns the number of their slots.
+    fn sift(&mut self, slots: &mut [Slot]) -> usize {
         match self {
-            Scanner::Whole(_) => false,
-            Scanner::Stepped(detector) => detector.knows_v4(packet),
-        }
-    }
-
-    #[inline(always)]
-    fn knows_v6(&mut self, packet: &Transport<u128>) -> bool {
-        match self {
-            Scanner::Whole(_) => false,
-            Scanner::Stepped(detector) => detector.knows_v6(packet),
-        }
-    }
-
-    /// Prepares for the packet of this slot, which is processed later.
-    #[inline(always)]
-    fn expect(&self, slot: &Slot) {
-        if let Scanner::Stepped(detector) = self {
-            detector.expect(slot);
+            Scanner::Whole(_) => slots.len(),
+            Scanner::Stepped(detector) => detector.sift(slots),
         }
     }
 
@@ -105,6 +88,44 @@ impl Scanner {
                 detector.result()
             }
         }
+    }
+}
+
+/// Slots of one address family that wait to be processed together.
+struct Waiting {
+    slots: Box<[Slot; SLOTS + SIFTED]>,
+    len: usize,
+    /// As many say something new.
+    sifted: usize,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Waiting { slots: Box::new([Slot::default(); SLOTS + SIFTED]), len: 0, sifted: 0 }
+    }
+
+    /// Adds those of a packet.
+    #[inline(always)]
+    fn push<const N: usize>(&mut self, scans: &mut Scanner, packet: [Slot; N]) {
+        *self.slots[self.len..].first_chunk_mut().expect("a packet fits, as the buffer is sifted in time") = packet;
+        self.len += N;
+        if self.len >= self.sifted + SIFTED {
+            self.sift(scans);
+        }
+    }
+
+    #[inline(never)]
+    fn sift(&mut self, scans: &mut Scanner) {
+        self.sifted += scans.sift(&mut self.slots[self.sifted..self.len]);
+        self.len = self.sifted;
+        if self.len >= SLOTS {
+            self.process(scans);
+        }
+    }
+
+    fn process(&mut self, scans: &mut Scanner) {
+        scans.process(&self.slots[..self.len]);
+        (self.len, self.sifted) = (0, 0);
     }
 }
 
@@ -153,7 +174,8 @@ pub(super) struct Stage<'a> {
     tcp: u64,
     /// Packets with a header that is wrong or cut behind the addresses.
     malformed: u64,
-    slots: Vec<Slot>,
+    v4: Waiting,
+    v6: Waiting,
     scans: Scanner,
     cells: Vec<Option<Box<Cell>>>,
     /// Where fragments are put together.
@@ -171,6 +193,15 @@ pub(super) struct Stage<'a> {
     findings: Findings,
     /// If facts are gathered.
     facts: Option<Box<Gatherer>>,
+}
+
+/// Packets for the scan detector alone, which were counted.
+impl Sink for Stage<'_> {
+    #[inline(always)]
+    fn slots<const N: usize>(&mut self, packet: [Slot; N]) {
+        let waiting = if N == 1 { &mut self.v4 } else { &mut self.v6 };
+        waiting.push(&mut self.scans, packet);
+    }
 }
 
 impl<'a> Stage<'a> {
@@ -198,7 +229,8 @@ impl<'a> Stage<'a> {
             keys: run.keys,
             tcp: 0,
             malformed: 0,
-            slots: Vec::with_capacity(SLOTS + 2),
+            v4: Waiting::new(),
+            v6: Waiting::new(),
             scans,
             cells: (0..PARTITIONS).map(|_| None).collect(),
             buffer: Vec::new(),
@@ -306,45 +338,10 @@ impl<'a> Stage<'a> {
         };
         self.tcp += u64::from(packet.protocol == TCP);
         if datagram.is_v4 {
-            self.v4(frame.time_ns, frame.wire_len, &packet.to_v4());
+            self.slots([Slot::v4(&self.keys, frame.time_ns, frame.wire_len, &packet.to_v4())]);
         } else {
-            self.v6(frame.time_ns, frame.wire_len, &packet);
+            self.slots(Slot::v6(&self.keys, frame.time_ns, frame.wire_len, &packet));
         }
-    }
-
-    /// A packet for the scan detector alone, which was counted.
-    #[inline(always)]
-    pub(super) fn decoded(&mut self, record: &Record<'_>, decoded: &Decoded) {
-        match decoded {
-            Decoded::V4(packet) => self.v4(record.time_ns, record.wire_len, packet),
-            Decoded::V6(packet) => self.v6(record.time_ns, record.wire_len, packet),
-            Decoded::OtherIp | Decoded::Undecoded | Decoded::Malformed => {}
-        }
-    }
-
-    #[inline(always)]
-    fn v4(&mut self, time_ns: u64, wire_len: u32, packet: &Transport<u32>) {
-        if !self.scans.knows_v4(packet) {
-            self.slots([Slot::v4(&self.keys, time_ns, wire_len, packet)]);
-        }
-    }
-
-    #[inline(always)]
-    fn v6(&mut self, time_ns: u64, wire_len: u32, packet: &Transport<u128>) {
-        if !self.scans.knows_v6(packet) {
-            self.slots(Slot::v6(&self.keys, time_ns, wire_len, packet));
-        }
-    }
-
-    /// The slots of a packet, for the scan detector.
-    #[inline(always)]
-    fn slots<const N: usize>(&mut self, slots: [Slot; N]) {
-        self.scans.expect(&slots[0]);
-        if self.slots.len() >= SLOTS {
-            self.scans.process(&self.slots);
-            self.slots.clear();
-        }
-        self.slots.extend(slots);
     }
 
     /// Time passes, before the packet of this number.
@@ -367,8 +364,8 @@ impl<'a> Stage<'a> {
 
     /// All steps before this time are over: what is due in them expires, step by step.
     fn end_steps(&mut self, number: u64, begun_ns: u64) {
-        self.scans.process(&self.slots);
-        self.slots.clear();
+        self.v4.process(&mut self.scans);
+        self.v6.process(&mut self.scans);
         let Scanner::Stepped(detector) = &mut self.scans else { return };
         detector.pass(begun_ns);
         // At every mark and after all that expires, not when other partitions of this stage have something due.
@@ -447,8 +444,8 @@ impl<'a> Stage<'a> {
 
     /// Takes what was found so far.
     pub(super) fn take(&mut self) -> Harvest {
-        self.scans.process(&self.slots);
-        self.slots.clear();
+        self.v4.process(&mut self.scans);
+        self.v6.process(&mut self.scans);
         self.has_passed = false;
         // Lines that are empty keep their memory here.
         let lines = match self.lines.is_empty() {
@@ -461,8 +458,8 @@ impl<'a> Stage<'a> {
 
     /// The capture is over, after so many packets. What is left to be found is to be [taken](Stage::take) after this.
     pub(super) fn finish(&mut self, packets: u64, max_time: u64) -> (PartialResult, Findings) {
-        self.scans.process(&self.slots);
-        self.slots.clear();
+        self.v4.process(&mut self.scans);
+        self.v6.process(&mut self.scans);
         self.each(packets + 1, LAST, |partition, records| partition.finish(records));
         self.passed = Key::END;
         let mut result = self.scans.finish(max_time);
