@@ -72,8 +72,9 @@ impl<K: Copy + Ord> Due<K> {
         Some(taken)
     }
 
-    /// Gives the memory back. That of a step with far more keys than others is freed with the next one.
+    /// Gives the memory back. What a step with few keys had from one with many is freed.
     pub(super) fn give_back(&mut self, mut keys: Keys<K>) {
+        keys.shrink_to(2 * keys.len());
         keys.clear();
         self.spare = keys;
     }
@@ -99,6 +100,17 @@ mod tests {
         assert_eq!((due.first(), due.len), (None, 0));
         due.add(10, 2, 5, |_, _, _| true);
         assert_eq!(due.take(10), Some((10, vec![(2, 5)])), "memory that was given back is empty");
+    }
+
+    #[test]
+    fn the_memory_of_a_flood_does_not_stay() {
+        let mut due = Due::new();
+        for keys in [10_000, 3] {
+            (0..keys).for_each(|key| due.add(1, 0, key, |_, _, _| true));
+            let (_, keys) = due.take(1).unwrap();
+            due.give_back(keys);
+        }
+        assert!(due.spare.capacity() < 100);
     }
 
     #[test]
