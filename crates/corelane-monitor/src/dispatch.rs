@@ -78,12 +78,12 @@ impl Dispatcher {
     /// The time of a record, and time passes up to it. The second is set if that ends a step: where the next begins.
     #[inline(always)]
     pub(crate) fn time(&mut self, time_ns: u64) -> (u64, Option<u64>) {
-        let before = self.steps;
-        let time_ns = self.steps.packet(time_ns);
-        (time_ns, (before != self.steps).then(|| self.steps.begun_ns()))
+        let begun_ns = self.pass(time_ns);
+        (time_ns.max(self.steps.begun_ns()), begun_ns)
     }
 
     /// No packet before this time follows. The result is set if that ends a step: where the next begins.
+    #[inline(always)]
     pub(crate) fn pass(&mut self, time_ns: u64) -> Option<u64> {
         self.steps.pass(time_ns).then(|| self.steps.begun_ns())
     }

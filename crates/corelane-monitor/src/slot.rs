@@ -5,13 +5,13 @@
 //!
 //! | word | first (or only) slot | second slot, IPv6 only |
 //! |---|---|---|
-//! | 0, 1 | time, low and high half | source, words 1 and 2 |
-//! | 2 | source (IPv6: word 0, the most significant) | source, word 3 |
-//! | 3 | destination (IPv6: word 0) | destination, word 1 |
-//! | 4 | source port << 16 \| destination port | destination, word 2 |
-//! | 5 | length on the wire | destination, word 3 |
-//! | 6 | meta: protocol << 24 \| kind << 16 \| TCP flags << 8 \| partition | the same |
-//! | 7 | hash of the flow | 0 |
+//! | 0 | time | source, low half |
+//! | 1 | source << 32 \| destination (IPv6: source, high half) | destination, high half |
+//! | 2 | source port << 48 \| destination port << 32 \| length on the wire | destination, low half |
+//! | 3 | hash of the flow << 32 \| meta | meta |
+//!
+//! Meta is `protocol << 24 | kind << 16 | flags << 8 | partition`. The words are as long as those of a table's key, so
+//! few instructions make most keys of them.
 //!
 //! The Dispatcher computes the hash, as a network card's receive-side scaling does. It is the stage with time to spare,
 //! and the SubAnalyzer can start to fetch the flow without another look at the addresses. Where payload is inspected,
@@ -51,82 +51,68 @@ pub const fn partition_v6(source: u128, destination: u128) -> u8 {
     partition_of_sum(sum as u64 ^ (sum >> 64) as u64)
 }
 
-const V6: u32 = 1 << 16;
-const V6_REST: u32 = 1 << 17;
-const FEW_HOPS: u32 = 1 << 18;
+const V6: u64 = 1 << 16;
+const V6_REST: u64 = 1 << 17;
+const FEW_HOPS: u64 = 1 << 18;
+const BY_LESSER: u64 = 1 << 19;
 
 /// At most this many hops left are few: traceroute and its like begin with few, and seldom go beyond 30.
 const FEW: u8 = 30;
 
 /// One packet's facts, or half of them; see the [module](self).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slot([u32; 8]);
+pub struct Slot([u64; 4]);
 
 impl Slot {
     #[inline(always)]
-    const fn meta(protocol: u8, kind: u32, flags: u8, partition: u8) -> u32 {
-        (protocol as u32) << 24 | kind | (flags as u32) << 8 | partition as u32
+    const fn meta<A>(packet: &Transport<A>, kind: u64, partition: u8) -> u64 {
+        (packet.protocol as u64) << 24 | kind | (packet.flags as u64) << 8 | partition as u64
+    }
+
+    /// The first slot of a packet, or the only one, but for the hash. It has this word of the addresses.
+    #[inline(always)]
+    fn first<A>(time_ns: u64, wire_len: u32, packet: &Transport<A>, word: u64, kind: u64, partition: u8) -> Slot {
+        let ports = u64::from(packet.source_port) << 48 | u64::from(packet.destination_port) << 32;
+        let hops = if packet.hops <= FEW { FEW_HOPS } else { 0 };
+        Slot([time_ns, word, ports | u64::from(wire_len), Slot::meta(packet, kind | hops, partition)])
+    }
+
+    #[inline(always)]
+    const fn with_flow_hash(mut self, hash: u32) -> Slot {
+        self.0[3] |= (hash as u64) << 32;
+        self
     }
 
     /// The slot of an IPv4 packet.
     #[inline(always)]
     pub(crate) fn v4(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u32>) -> Slot {
-        let partition = partition_v4(packet.source, packet.destination);
-        let hops = if packet.hops <= FEW { FEW_HOPS } else { 0 };
-        let slot = Slot([
-            time_ns as u32,
-            (time_ns >> 32) as u32,
-            packet.source,
-            packet.destination,
-            (packet.source_port as u32) << 16 | packet.destination_port as u32,
-            wire_len,
-            Slot::meta(packet.protocol, hops, packet.flags, partition),
-            0,
-        ]);
+        let (source, destination) = (packet.source, packet.destination);
+        let addresses = u64::from(source) << 32 | u64::from(destination);
+        let is_by_lesser = end_v4(source, packet.source_port) <= end_v4(destination, packet.destination_port);
+        let kind = if is_by_lesser { BY_LESSER } else { 0 };
+        let slot = Slot::first(time_ns, wire_len, packet, addresses, kind, partition_v4(source, destination));
         slot.with_flow_hash(flow_hash(keys, &slot.flow_v4()))
-    }
-
-    #[inline(always)]
-    const fn with_flow_hash(self, hash: u32) -> Slot {
-        let mut words = self.0;
-        words[7] = hash;
-        Slot(words)
     }
 
     /// The two slots of an IPv6 packet.
     #[inline(always)]
     pub(crate) fn v6(keys: &HashKeys, time_ns: u64, wire_len: u32, packet: &Transport<u128>) -> [Slot; 2] {
-        let partition = partition_v6(packet.source, packet.destination);
         let (source, destination) = (packet.source, packet.destination);
-        let hops = if packet.hops <= FEW { FEW_HOPS } else { 0 };
-        let first = [
-            time_ns as u32,
-            (time_ns >> 32) as u32,
-            (source >> 96) as u32,
-            (destination >> 96) as u32,
-            (packet.source_port as u32) << 16 | packet.destination_port as u32,
-            wire_len,
-            Slot::meta(packet.protocol, V6 | hops, packet.flags, partition),
-            0,
-        ];
-        let second = [
-            (source >> 64) as u32,
-            (source >> 32) as u32,
-            source as u32,
-            (destination >> 64) as u32,
-            (destination >> 32) as u32,
-            destination as u32,
-            Slot::meta(packet.protocol, V6_REST, packet.flags, partition),
-            0,
-        ];
-        let (first, second) = (Slot(first), Slot(second));
-        [first.with_flow_hash(flow_hash(keys, &first.flow_v6(&second))), second]
+        // Without a branch.
+        let is_by_lesser =
+            (source < destination) | (source == destination) & (packet.source_port <= packet.destination_port);
+        let kind = V6 | if is_by_lesser { BY_LESSER } else { 0 };
+        let partition = partition_v6(source, destination);
+        let first = Slot::first(time_ns, wire_len, packet, (source >> 64) as u64, kind, partition);
+        let meta = Slot::meta(packet, V6_REST, partition);
+        let rest = Slot([source as u64, (destination >> 64) as u64, destination as u64, meta]);
+        [first.with_flow_hash(flow_hash(keys, &first.flow_v6(&rest))), rest]
     }
 
     /// The flow's hash; not in a second slot.
     #[inline(always)]
     pub(crate) const fn flow_hash(&self) -> u32 {
-        self.0[7]
+        (self.0[3] >> 32) as u32
     }
 
     /// The flow of an IPv4 packet: its endpoints, the lesser first. The protocol is in the top byte of the last word,
@@ -134,9 +120,9 @@ impl Slot {
     #[inline(always)]
     pub(crate) fn flow_v4(&self) -> [u64; 2] {
         let ((source, destination), (source_port, destination_port)) = (self.addresses_v4(), self.ports());
-        let a = u64::from(source) << 16 | u64::from(source_port);
-        let b = u64::from(destination) << 16 | u64::from(destination_port);
-        [a.min(b), a.max(b) | u64::from(self.protocol()) << 56]
+        let (a, b) = (end_v4(source, source_port), end_v4(destination, destination_port));
+        let (a, b) = if self.is_by_lesser() { (a, b) } else { (b, a) };
+        [a, b | u64::from(self.protocol()) << 56]
     }
 
     /// The flow of an IPv6 packet whose second slot is `rest`.
@@ -145,7 +131,7 @@ impl Slot {
         let (source, destination) = self.addresses_v6(rest);
         let (source_port, destination_port) = self.ports();
         let (a, b) = ((source, source_port), (destination, destination_port));
-        let ((a, a_port), (b, b_port)) = if a <= b { (a, b) } else { (b, a) };
+        let ((a, a_port), (b, b_port)) = if self.is_by_lesser() { (a, b) } else { (b, a) };
         let last = u64::from(self.protocol()) << 56 | u64::from(a_port) << 16 | u64::from(b_port);
         [(a >> 64) as u64, a as u64, (b >> 64) as u64, b as u64, last]
     }
@@ -153,74 +139,85 @@ impl Slot {
     /// The partition of the packet's addresses.
     #[inline(always)]
     pub const fn partition(&self) -> u8 {
-        self.0[6] as u8
+        self.0[3] as u8
     }
 
     /// Whether this is the first of an IPv6 packet's two slots.
     #[inline(always)]
     pub const fn is_v6(&self) -> bool {
-        self.0[6] & V6 != 0
+        self.0[3] & V6 != 0
     }
 
     /// Whether this is the second of an IPv6 packet's two slots.
     #[inline(always)]
     pub const fn is_v6_rest(&self) -> bool {
-        self.0[6] & V6_REST != 0
+        self.0[3] & V6_REST != 0
     }
 
     /// The packet's time; not in a second slot.
     #[inline(always)]
     pub const fn time_ns(&self) -> u64 {
-        self.0[0] as u64 | (self.0[1] as u64) << 32
+        self.0[0]
     }
 
     /// The packet's length on the wire; not in a second slot.
     #[inline(always)]
     pub const fn wire_len(&self) -> u32 {
-        self.0[5]
+        self.0[2] as u32
     }
 
     /// TCP flags; 0 for UDP.
     #[inline(always)]
     pub const fn flags(&self) -> u8 {
-        (self.0[6] >> 8) as u8
+        (self.0[3] >> 8) as u8
     }
 
     /// Whether the packet has at most 30 hops left; not in a second slot.
     #[inline(always)]
     pub const fn has_few_hops(&self) -> bool {
-        self.0[6] & FEW_HOPS != 0
+        self.0[3] & FEW_HOPS != 0
+    }
+
+    /// Whether the packet was sent by the end with the lesser address and port; not in a second slot.
+    #[inline(always)]
+    pub const fn is_by_lesser(&self) -> bool {
+        self.0[3] & BY_LESSER != 0
     }
 
     /// IP protocol number.
     #[inline(always)]
     pub const fn protocol(&self) -> u8 {
-        (self.0[6] >> 24) as u8
+        (self.0[3] >> 24) as u8
     }
 
     /// Source and destination port; not in a second slot.
     #[inline(always)]
     pub const fn ports(&self) -> (u16, u16) {
-        ((self.0[4] >> 16) as u16, self.0[4] as u16)
+        ((self.0[2] >> 48) as u16, (self.0[2] >> 32) as u16)
     }
 
     /// Source and destination of an IPv4 packet.
     #[inline(always)]
     pub const fn addresses_v4(&self) -> (u32, u32) {
-        (self.0[2], self.0[3])
+        ((self.0[1] >> 32) as u32, self.0[1] as u32)
     }
 
     /// Source and destination of an IPv6 packet whose second slot is `rest`.
     #[inline(always)]
     pub const fn addresses_v6(&self, rest: &Slot) -> (u128, u128) {
-        let (first, rest) = (&self.0, &rest.0);
-        (words(first[2], rest[0], rest[1], rest[2]), words(first[3], rest[3], rest[4], rest[5]))
+        (address(self.0[1], rest.0[0]), address(rest.0[1], rest.0[2]))
     }
 }
 
+/// One end of a flow.
 #[inline(always)]
-const fn words(a: u32, b: u32, c: u32, d: u32) -> u128 {
-    (a as u128) << 96 | (b as u128) << 64 | (c as u128) << 32 | d as u128
+const fn end_v4(address: u32, port: u16) -> u64 {
+    (address as u64) << 16 | port as u64
+}
+
+#[inline(always)]
+const fn address(high: u64, low: u64) -> u128 {
+    (high as u128) << 64 | low as u128
 }
 
 #[cfg(test)]
@@ -280,6 +277,25 @@ mod tests {
         assert!(!Slot::v6(&keys, 7, 9, &Transport { hops: 31, ..packet })[0].has_few_hops());
         assert_eq!(first.partition(), rest.partition());
         assert_eq!(first.partition(), partition_v6(packet.destination, packet.source));
+    }
+
+    #[test]
+    fn the_lesser_end_is_found_by_its_address_and_then_by_its_port() {
+        let keys = HashKeys::random();
+        // The halves of addresses are compared from the upper one on.
+        let high = |address: u32| u128::from(address) << 64 | u128::from(u32::MAX - address);
+        for (a, b) in [((1, 9), (2, 3)), ((0x1_0000, 3), (0xffff, 9)), ((7, 3), (7, 9)), ((7, 3), (7, 3))] {
+            for ((source, source_port), (destination, destination_port)) in [(a, b), (b, a)] {
+                let packet =
+                    Transport { source, destination, source_port, destination_port, protocol: UDP, flags: 0, hops: 64 };
+                let expected = (source, source_port) <= (destination, destination_port);
+                assert_eq!(Slot::v4(&keys, 0, 60, &packet).is_by_lesser(), expected, "{packet:?}");
+                let (source, destination) = (high(source), high(destination));
+                let packet =
+                    Transport { source, destination, source_port, destination_port, protocol: UDP, flags: 0, hops: 64 };
+                assert_eq!(Slot::v6(&keys, 0, 60, &packet)[0].is_by_lesser(), expected, "{packet:?}");
+            }
+        }
     }
 
     #[test]

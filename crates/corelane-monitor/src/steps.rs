@@ -40,16 +40,19 @@ impl Steps {
     /// The time of a packet, and time passes up to it.
     #[inline(always)]
     pub fn packet(&mut self, time_ns: u64) -> u64 {
-        if time_ns >= self.end_ns {
-            self.pass(time_ns);
-        }
+        self.pass(time_ns);
         time_ns.max(self.begun_ns)
     }
 
     /// Time passes up to this; says whether a step has ended.
-    #[cold]
+    #[inline(always)]
     pub fn pass(&mut self, time_ns: u64) -> bool {
-        if time_ns < self.end_ns || *self == Steps::none() {
+        time_ns >= self.end_ns && self.begin(time_ns)
+    }
+
+    #[cold]
+    fn begin(&mut self, time_ns: u64) -> bool {
+        if *self == Steps::none() {
             return false;
         }
         let before = std::mem::replace(&mut self.begun_ns, begin_of(step_of(time_ns)));

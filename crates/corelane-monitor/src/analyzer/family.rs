@@ -36,8 +36,6 @@ pub(crate) trait Family: Address {
     /// The key of a probe of this kind: source, destination and port. The packet is that probe, or its answer if
     /// `is_answer`.
     fn probe_key(chunk: &[Slot], i: usize, probe: Probe, is_answer: bool) -> Self::Key;
-    /// Whether the packet was sent by the end with the lesser address and port.
-    fn by_lesser(chunk: &[Slot], i: usize) -> bool;
     /// Whether the packet goes to a multicast or broadcast address.
     fn is_to_many(chunk: &[Slot], i: usize) -> bool;
     /// The packet's source.
@@ -128,12 +126,6 @@ impl Family for u32 {
         key_v4(&chunk[i], is_answer, probe.number())
     }
 
-    #[inline(always)]
-    fn by_lesser(chunk: &[Slot], i: usize) -> bool {
-        let ((source, destination), (source_port, port)) = (chunk[i].addresses_v4(), chunk[i].ports());
-        (source, source_port) <= (destination, port)
-    }
-
     /// Addresses from 224.0.0.0 on name no single host.
     #[inline(always)]
     fn is_to_many(chunk: &[Slot], i: usize) -> bool {
@@ -196,12 +188,6 @@ impl Family for u128 {
     #[inline(always)]
     fn probe_key(chunk: &[Slot], i: usize, probe: Probe, is_answer: bool) -> [u64; 5] {
         key_v6(&chunk[i], &chunk[i + 1], is_answer, probe.number())
-    }
-
-    #[inline(always)]
-    fn by_lesser(chunk: &[Slot], i: usize) -> bool {
-        let ((source, destination), (source_port, port)) = (chunk[i].addresses_v6(&chunk[i + 1]), chunk[i].ports());
-        (source, source_port) <= (destination, port)
     }
 
     /// ff00::/8 is multicast; there is no broadcast.

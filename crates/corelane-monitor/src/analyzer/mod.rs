@@ -401,9 +401,8 @@ impl<A: Family> Tables<A> {
                 let is_behind = |&j: &usize| j > i && A::flow_key(chunk, j).equals(&key);
                 flow.packets() == 1 || flow.packets() == 1 + packets.clone().filter(is_behind).count() as u64
             };
-            let (by_lesser, to_many) = (A::by_lesser(chunk, i), A::is_to_many(chunk, i));
-            let Some(event) = probes::event(self.flow(chunk, i, common), &chunk[i], is_first, by_lesser, to_many)
-            else {
+            let to_many = A::is_to_many(chunk, i);
+            let Some(event) = probes::event(self.flow(chunk, i, common), &chunk[i], is_first, to_many) else {
                 continue;
             };
             *(if event == Event::Probe { &mut probes } else { &mut answers }) |= 1 << i;

@@ -87,21 +87,19 @@ const BY_GREATER: u64 = 2;
 const SETTLED: u64 = 3;
 
 /// The event of a packet that [`may_probe`]; the packets of a flow come here in order. `is_first` says, for TCP,
-/// whether the packet began its flow. `by_lesser` says whether the end with the lesser address and port sent it, and
-/// `to_many` whether its destination is no single host.
+/// whether the packet began its flow. `to_many` says whether its destination is no single host.
 #[inline(always)]
 pub(crate) fn event(
     flow: &mut Flow,
     slot: &Slot,
     is_first: impl FnOnce(&Flow) -> bool,
-    by_lesser: bool,
     to_many: bool,
 ) -> Option<Event> {
     if slot.protocol() != UDP {
         return is_first(flow).then_some(Event::Probe);
     }
     let before = flow.beginning();
-    let (beginning, event) = datagram(before, slot, by_lesser, to_many);
+    let (beginning, event) = datagram(before, slot, to_many);
     if beginning != before {
         flow.set_beginning(beginning);
     }
@@ -110,8 +108,8 @@ pub(crate) fn event(
 
 /// The beginning of a flow after a datagram, and the datagram's effect.
 #[inline(always)]
-pub(crate) fn datagram(beginning: u64, slot: &Slot, by_lesser: bool, to_many: bool) -> (u64, Option<Event>) {
-    let sender = if by_lesser { BY_LESSER } else { BY_GREATER };
+pub(crate) fn datagram(beginning: u64, slot: &Slot, to_many: bool) -> (u64, Option<Event>) {
+    let sender = if slot.is_by_lesser() { BY_LESSER } else { BY_GREATER };
     match beginning {
         SETTLED => (SETTLED, None),
         UNKNOWN if asks(slot, to_many) => (sender, Some(Event::Probe)),

@@ -443,7 +443,7 @@ impl<A: Family> Tables<A> {
             common.is_calm &= *touched < self.crowd;
         }
         flow.touched = now;
-        let closes = if A::by_lesser(chunk, i) { LESSER_CLOSED } else { GREATER_CLOSED };
+        let closes = if slot.is_by_lesser() { LESSER_CLOSED } else { GREATER_CLOSED };
         flow.marks |= if flags & FIN != 0 { closes } else { 0 } | if flags & RST != 0 { BOTH_CLOSED } else { 0 };
         if !(may_probe && common.settings.probes) {
             return None;
@@ -451,8 +451,7 @@ impl<A: Family> Tables<A> {
         if !is_udp {
             return is_first.then_some(Event::Probe);
         }
-        let (by_lesser, is_to_many) = (A::by_lesser(chunk, i), A::is_to_many(chunk, i));
-        let (beginning, event) = probes::datagram(flow.marks & BEGINNING, slot, by_lesser, is_to_many);
+        let (beginning, event) = probes::datagram(flow.marks & BEGINNING, slot, A::is_to_many(chunk, i));
         flow.marks = flow.marks & !BEGINNING | beginning;
         event
     }

@@ -31,7 +31,7 @@ impl<A: Family> Recent<A> {
     #[inline(always)]
     pub(super) fn had(&mut self, packet: &[Slot], step: u64) -> bool {
         let direction = A::direction(packet, 0, step);
-        let place = packet[0].flow_hash() ^ u32::from(A::by_lesser(packet, 0));
+        let place = packet[0].flow_hash() ^ u32::from(packet[0].is_by_lesser());
         let place = place as usize & (self.directions.len() - 1);
         let Some(entry) = self.directions.get_mut(place) else { return false };
         // Written also if it is the same, as that needs no branch.

@@ -392,19 +392,21 @@ impl Stages<'_> {
             |source| {
                 let (clock, stage, collector, marks, out) = &mut *state.borrow_mut();
                 let read = read_ahead(source, READ, |mut record| {
-                    let mut snapshot = false;
-                    if let Some(end) = clock.packet(&mut record) {
-                        snapshot = end.snapshot.is_some();
-                        collector.end(0, end);
+                    let end = clock.packet(&mut record);
+                    if !self.inspection.payload {
+                        // Without conversations nothing expires but with steps, and one look at the headers is enough.
+                        if let Some(end) = end {
+                            stage.mark(end.number, end.begun_ns, end.snapshot.is_some());
+                            collector.end(0, end);
+                        }
+                        clock.dispatcher.packet(&record, stage);
+                        return;
                     }
+                    let snapshot = end.as_ref().is_some_and(|end| end.snapshot.is_some());
+                    end.into_iter().for_each(|end| collector.end(0, end));
                     let number = clock.dispatcher.packets() + 1;
                     if let Some(time_ns) = marks.before(number, clock.dispatcher.marked(record.time_ns)) {
                         stage.mark(number, time_ns, snapshot);
-                    }
-                    if !self.inspection.payload {
-                        // Without conversations one look at the headers is enough.
-                        clock.dispatcher.packet(&record, stage);
-                        return;
                     }
                     if let Some((Place { network, outermost, partition }, record)) = clock.dispatcher.locate(&record) {
                         let Record { time_ns, wire_len, data, .. } = record;

@@ -83,8 +83,9 @@ pub fn plain_v4(link: LinkType, data: &[u8]) -> Option<Transport<u32>> {
     let is_tcp = protocol == TCP;
     // With few branches, as which way they go is hard to foresee.
     let is_whole = (half(16) >= 40) & (headers[46] >= 0x50) & is_tcp | (half(16) >= 28) & (protocol == UDP);
-    let is_bare = (headers[14] == 0x45) & (half(20) & ip::FRAGMENT_BITS == 0);
-    if link != LinkType::ETHERNET || half(12) != link::IPV4 || !(is_bare & is_whole) {
+    // The kind of the frame, the version of IP, and the length of its header.
+    let begins = word(12) & 0xffff_ff00 == u32::from(link::IPV4) << 16 | 0x4500;
+    if link != LinkType::ETHERNET || !begins || !((half(20) & ip::FRAGMENT_BITS == 0) & is_whole) {
         return None;
     }
     Some(Transport {
