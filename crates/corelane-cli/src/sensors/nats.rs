@@ -265,9 +265,11 @@ impl Server {
     /// The stream, which is made if it is not there.
     async fn stream(&self, context: &jetstream::Context) -> Result<stream::Stream, String> {
         let name = format!("{}-batches", self.options.prefix);
+        if let Some(stream) = existing(context, &name).await? {
+            return Ok(stream);
+        }
         if self.is_looked_at {
-            let stream = existing(context, &name).await?;
-            return stream.ok_or_else(|| format!("there is no stream {name} yet"));
+            return Err(format!("there is no stream {name} yet"));
         }
         let config = stream::Config {
             name: name.clone(),
@@ -282,18 +284,32 @@ impl Server {
             num_replicas: 1,
             ..stream::Config::default()
         };
-        context.get_or_create_stream(config).await.map_err(|error| format!("{name}: {error}"))
+        context.create_stream(config).await.map_err(|error| format!("{name}: {error}"))?;
+        // Another may have begun to make it.
+        existing(context, &name).await?.ok_or_else(|| format!("{name} was removed as soon as it was made"))
     }
 }
 
-/// A stream, if it is there.
+/// A stream, if it is there; one that is being made is waited for.
 async fn existing(context: &jetstream::Context, name: &str) -> Result<Option<stream::Stream>, String> {
-    match context.get_stream(name).await {
-        Ok(stream) => Ok(Some(stream)),
-        Err(error) => match error.kind() {
-            GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => Ok(None),
-            _ => Err(format!("{name}: {error}")),
-        },
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match context.get_stream(name).await {
+            // As nats-server 2.9.10 says of one that has no store yet; it crashes if a message of that one is wanted.
+            Ok(stream) if stream.cached_info().created.year() == 1 => {
+                if Instant::now() > end {
+                    return Err(format!("{name} is still being made"));
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            Ok(stream) => return Ok(Some(stream)),
+            Err(error) => match error.kind() {
+                GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                    return Ok(None);
+                }
+                _ => return Err(format!("{name}: {error}")),
+            },
+        }
     }
 }
 

@@ -70,7 +70,8 @@ impl Server {
     fn run(&mut self) -> bool {
         let mut command = Command::new(&self.program);
         command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-js", "-sd"]).arg(&self.store);
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let said = OpenOptions::new().append(true).create(true).open(self.said()).expect("a temporary file");
+        let mut child = command.stdout(Stdio::null()).stderr(said).spawn().expect("it starts");
         let end = Instant::now() + LIMIT;
         while Instant::now() < end && child.try_wait().unwrap().is_none() {
             if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
@@ -82,6 +83,11 @@ impl Server {
         let _ = child.kill();
         let _ = child.wait();
         false
+    }
+
+    /// The file of what it says.
+    fn said(&self) -> PathBuf {
+        self.store.with_extension("said")
     }
 
     /// Ends it at once.
@@ -105,6 +111,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            let ended = self.child.as_mut().map(|child| child.try_wait());
+            let said = fs::read_to_string(self.said()).unwrap_or_default();
+            eprintln!("nats-server: {ended:?}: {said}");
+        }
         self.kill();
     }
 }
@@ -118,8 +129,8 @@ pub(crate) enum Carrier {
 
 /// Where sensors and aggregators meet.
 pub(crate) struct Site {
-    pub(crate) folder: Folder,
     pub(crate) server: Option<Server>,
+    pub(crate) folder: Folder,
     /// The port through which the server is reached, if it is not its own.
     pub(crate) through: Option<u16>,
 }

@@ -471,9 +471,14 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
         num_replicas: 1,
         ..object_store::Config::default()
     };
-    again(async || match context.get_object_store(BUCKET).await {
-        Ok(snapshots) => Ok(snapshots),
-        Err(_) => context.create_object_store(config()).await.map_err(|error| error.to_string()),
+    let store = format!("OBJ_{BUCKET}");
+    again(async || {
+        if existing(context, &store).await?.is_none() {
+            context.create_object_store(config()).await.map_err(|error| error.to_string())?;
+            // Another may have begun to make it.
+            existing(context, &store).await?;
+        }
+        context.get_object_store(BUCKET).await.map_err(|error| error.to_string())
     })
     .await
 }

@@ -5,6 +5,7 @@ use super::super::log::segments;
 use super::super::spool::{Full, LEAST_BYTES, Spool, SpoolError};
 use super::*;
 use futures_util::StreamExt;
+use std::io::{BufRead, BufReader, Read as _, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -583,6 +584,74 @@ fn snapshots_come_back_and_batches_go_once_all_shards_have_one() {
     append(&mut a, 10..12);
     assert!(server.sender(folder.path(), "a").finish(LIMIT));
     assert_eq!(read_all(&server, &mut low), [10, 11]);
+}
+
+/// What a scripted server says of a stream.
+#[derive(Clone, Copy)]
+enum Told {
+    Missing,
+    BeingMade,
+    Made,
+}
+
+const SCRIPTED_SERVER: &str = r#"INFO {"server_id":"x","version":"2.9.10","headers":true,"max_payload":1048576}"#;
+const NO_STREAM: &str = r#"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#;
+const NO_MESSAGE: &str = r#"{"error":{"code":404,"err_code":10037,"description":"no message found"}}"#;
+const STREAM: &str = r#"{"config":{"name":"x","discard":"old","retention":"limits","storage":"file","num_replicas":1},
+    "created":"CREATED","state":{"messages":0,"bytes":0,"first_seq":0,"first_ts":"CREATED","last_seq":0,
+    "last_ts":"CREATED","consumer_count":0}}"#;
+
+/// Answers one client's requests, and gives what was asked for. `told` is what it says of the stream, first to last.
+fn answer(listener: &TcpListener, mut told: &[Told]) -> io::Result<Vec<String>> {
+    let mut client = BufReader::new(listener.accept()?.0);
+    let (mut inbox, mut asked, mut line) = (String::new(), Vec::new(), String::new());
+    writeln!(client.get_ref(), "{SCRIPTED_SERVER}\r")?;
+    while client.read_line(&mut line)? > 0 {
+        match line.split_whitespace().collect::<Vec<_>>()[..] {
+            ["PING"] => writeln!(client.get_ref(), "PONG\r")?,
+            ["SUB", _, id] => inbox = id.into(),
+            ["PUB", subject, reply, length] => {
+                client.read_exact(&mut vec![0; length.parse::<usize>().unwrap() + 2])?;
+                let request = subject.trim_start_matches("$JS.API.STREAM.");
+                let is_info = request.starts_with("INFO");
+                let body = match told[0] {
+                    _ if request.starts_with("MSG") => NO_MESSAGE.into(),
+                    Told::Missing if is_info => NO_STREAM.into(),
+                    Told::Missing | Told::BeingMade => STREAM.replace("CREATED", "0001-01-01T00:00:00Z"),
+                    Told::Made => STREAM.replace("CREATED", "2024-01-01T00:00:00Z"),
+                };
+                if is_info && told.len() > 1 {
+                    told = &told[1..];
+                }
+                asked.push(request.into());
+                write!(client.get_ref(), "MSG {reply} {inbox} {}\r\n{body}\r\n", body.len())?;
+            }
+            _ => {}
+        }
+        line.clear();
+    }
+    Ok(asked)
+}
+
+/// A message of it is what nats-server 2.9.10 crashes by.
+#[test]
+fn nothing_is_asked_of_a_stream_that_is_being_made() {
+    use Told::{BeingMade, Made, Missing};
+    for (told, expected) in [
+        (&[BeingMade, BeingMade, Made][..], "INFO INFO INFO INFO MSG"),
+        (&[Missing, BeingMade, Made], "INFO CREATE INFO INFO INFO MSG"),
+    ] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("nats://{}", listener.local_addr().unwrap());
+        let asked = std::thread::scope(|scope| {
+            let server = scope.spawn(|| answer(&listener, told).unwrap());
+            assert_eq!(Nats::new(&url, &NatsOptions::default()).unwrap().load(0..=255).unwrap(), None);
+            server.join().unwrap()
+        });
+        assert!(asked.iter().all(|request| request.contains(".OBJ_corelane-snapshots")), "{asked:?}");
+        let kinds: Vec<_> = asked.iter().map(|request| request.split('.').next().unwrap()).collect();
+        assert_eq!(kinds.join(" "), expected);
+    }
 }
 
 /// Else a sensor of the wrong name would say that its server is slow.
