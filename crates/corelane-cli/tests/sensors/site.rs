@@ -129,6 +129,7 @@ pub(crate) enum Carrier {
 
 /// Where sensors and aggregators meet.
 pub(crate) struct Site {
+    /// It goes before the folder, which has what it said.
     pub(crate) server: Option<Server>,
     pub(crate) folder: Folder,
     /// The port through which the server is reached, if it is not its own.
