@@ -58,8 +58,9 @@ const TOKEN: &str = "CORELANE_NATS_TOKEN";
 /// Why there is no connection any longer, where the server has not said why.
 const LOST: &str = "the connection was lost";
 
-/// The object store of the snapshots.
+/// The object store of the snapshots, and its stream.
 const BUCKET: &str = "corelane-snapshots";
+const BUCKET_STREAM: &str = "OBJ_corelane-snapshots";
 
 /// The header with a batch's epoch and sequence.
 const BATCH: &str = "Corelane-Batch";
@@ -265,13 +266,7 @@ impl Server {
     /// The stream, which is made if it is not there.
     async fn stream(&self, context: &jetstream::Context) -> Result<stream::Stream, String> {
         let name = format!("{}-batches", self.options.prefix);
-        if let Some(stream) = existing(context, &name).await? {
-            return Ok(stream);
-        }
-        if self.is_looked_at {
-            return Err(format!("there is no stream {name} yet"));
-        }
-        let config = stream::Config {
+        let config = || stream::Config {
             name: name.clone(),
             subjects: vec![self.batches("*")],
             retention: RetentionPolicy::Limits,
@@ -284,10 +279,28 @@ impl Server {
             num_replicas: 1,
             ..stream::Config::default()
         };
-        context.create_stream(config).await.map_err(|error| format!("{name}: {error}"))?;
-        // Another may have begun to make it.
-        existing(context, &name).await?.ok_or_else(|| format!("{name} was removed as soon as it was made"))
+        existing_or_made(context, &name, async || {
+            if self.is_looked_at {
+                return Err(format!("there is no stream {name} yet"));
+            }
+            context.create_stream(config()).await.map(drop).map_err(|error| format!("{name}: {error}"))
+        })
+        .await
     }
+}
+
+/// A stream, which is made if it is not there.
+async fn existing_or_made(
+    context: &jetstream::Context,
+    name: &str,
+    make: impl AsyncFnOnce() -> Result<(), String>,
+) -> Result<stream::Stream, String> {
+    if let Some(stream) = existing(context, name).await? {
+        return Ok(stream);
+    }
+    make().await?;
+    // Another may have begun to make it.
+    existing(context, name).await?.ok_or_else(|| format!("{name} was removed as soon as it was made"))
 }
 
 /// A stream, if it is there; one that is being made is waited for.

@@ -54,7 +54,7 @@ impl Drop for Disk {
 #[test]
 fn a_server_whose_disk_is_full_gets_the_rest_when_it_is_started_with_room() {
     let Some(disk) = Disk::mount() else { return };
-    let Some(server) = Server::start(&disk.store()) else { return };
+    let Some(server) = Server::start(&disk.store(), &[]) else { return };
     let folder = Folder::new();
     fs::create_dir(folder.path("batches")).expect("a temporary folder");
     let mut site = Site { folder, server: Some(server), through: None };

@@ -27,6 +27,8 @@ mod kills;
 mod lines;
 mod load;
 mod nats;
+#[path = "../support/nats_server.rs"]
+mod nats_server;
 mod network;
 #[path = "../../../corelane-monitor/tests/it/packets.rs"]
 #[allow(dead_code, reason = "shared with the tests of whole captures, which need more of it")]

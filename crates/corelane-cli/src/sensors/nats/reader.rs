@@ -6,8 +6,8 @@ use super::super::engine::{
 };
 use super::super::log::is_sensor_name;
 use super::{
-    AFTER, BATCH, BUCKET, Driver, LOST, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down, existing,
-    parse_batch_header, up,
+    AFTER, BATCH, BUCKET, BUCKET_STREAM, Driver, LOST, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down,
+    existing, existing_or_made, parse_batch_header, up,
 };
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
@@ -326,7 +326,7 @@ impl Engine for Nats {
     fn stored(&mut self) -> Result<Vec<RangeInclusive<u8>>, EngineError> {
         self.ask(0, async |context| {
             let failed = |error: String| EngineError::Server("list the snapshots", error);
-            if existing(&context, &format!("OBJ_{BUCKET}")).await.map_err(failed)?.is_none() {
+            if existing(&context, BUCKET_STREAM).await.map_err(failed)?.is_none() {
                 return Ok(Vec::new());
             }
             let snapshots = snapshots(&context).await.map_err(failed)?;
@@ -471,13 +471,11 @@ async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> 
         num_replicas: 1,
         ..object_store::Config::default()
     };
-    let store = format!("OBJ_{BUCKET}");
     again(async || {
-        if existing(context, &store).await?.is_none() {
-            context.create_object_store(config()).await.map_err(|error| error.to_string())?;
-            // Another may have begun to make it.
-            existing(context, &store).await?;
-        }
+        existing_or_made(context, BUCKET_STREAM, async || {
+            context.create_object_store(config()).await.map(drop).map_err(|error| error.to_string())
+        })
+        .await?;
         context.get_object_store(BUCKET).await.map_err(|error| error.to_string())
     })
     .await
@@ -497,7 +495,7 @@ async fn again<T>(mut ask: impl AsyncFnMut() -> Result<T, String>) -> Result<T, 
 /// The subjects of what is stored of a kind: `M` are the snapshots, `C` their parts. The object store's own listing
 /// waits for messages that are counted first, and for ever for one that another aggregator replaces meanwhile.
 async fn subjects(context: &jetstream::Context, kind: &str) -> Result<Vec<String>, String> {
-    let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| error.to_string())?;
+    let stream = context.get_stream(BUCKET_STREAM).await.map_err(|error| error.to_string())?;
     let found = stream.info_with_subjects(format!("$O.{BUCKET}.{kind}.>")).await;
     let mut found = found.map_err(|error| error.to_string())?;
     let mut subjects = Vec::new();
@@ -515,7 +513,7 @@ async fn sweep(
     whole: &HashSet<String>,
     age: Duration,
 ) -> Result<(), String> {
-    let stream = context.get_stream(format!("OBJ_{BUCKET}")).await.map_err(|error| error.to_string())?;
+    let stream = context.get_stream(BUCKET_STREAM).await.map_err(|error| error.to_string())?;
     let last_ns = async |subject: &str| {
         let last = stream.get_last_raw_message_by_subject(subject).await.map_err(|error| error.to_string())?;
         Ok::<_, String>(last.time.unix_timestamp_nanos())

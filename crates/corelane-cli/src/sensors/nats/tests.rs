@@ -1,14 +1,17 @@
 //! Both ends with a real server, which each test starts on a port and in a folder of its own.
 
+#[path = "../../../tests/support/nats_server.rs"]
+mod nats_server;
+
 use super::super::engine::{Engine, EngineError, Read};
 use super::super::log::segments;
 use super::super::spool::{Full, LEAST_BYTES, Spool, SpoolError};
 use super::*;
 use futures_util::StreamExt;
 use std::io::{BufRead, BufReader, Read as _, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How long anything may take.
@@ -16,67 +19,21 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A NATS server with JetStream, which ends with the test.
 struct TestServer {
-    program: PathBuf,
-    port: u16,
-    arguments: Vec<String>,
-    child: Option<Child>,
-    folder: tempfile::TempDir,
+    process: nats_server::Server,
+    /// It goes after the process, whose store and words it has.
+    _folder: tempfile::TempDir,
 }
 
 impl TestServer {
     /// Starts one; says that there is none otherwise.
     fn start(arguments: &[&str]) -> Option<Self> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-        let Some(program) = folders.find_map(|folder| Some(folder.join("nats-server")).filter(|path| path.is_file()))
-        else {
-            eprintln!("SKIPPED: there is no nats-server in PATH or /usr/sbin");
-            return None;
-        };
-        let mut server = TestServer {
-            program,
-            port: 0,
-            arguments: arguments.iter().map(ToString::to_string).collect(),
-            child: None,
-            folder: tempfile::tempdir().unwrap(),
-        };
-        // Another program may take a port between the two.
-        for _ in 0..10 {
-            server.port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-            if server.run() {
-                return Some(server);
-            }
-        }
-        panic!("nats-server does not start");
-    }
-
-    fn run(&mut self) -> bool {
-        let mut command = Command::new(&self.program);
-        command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-js", "-sd"]).arg(self.folder.path());
-        command.args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let end = Instant::now() + LIMIT;
-        while Instant::now() < end && child.try_wait().unwrap().is_none() {
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
-                self.child = Some(child);
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
-        false
-    }
-
-    fn kill(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
+        let folder = tempfile::tempdir().unwrap();
+        let process = nats_server::Server::start(&folder.path().join("store"), arguments)?;
+        Some(TestServer { process, _folder: folder })
     }
 
     fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        format!("nats://127.0.0.1:{}", self.process.port)
     }
 
     fn reader(&self) -> Nats {
@@ -87,12 +44,6 @@ impl TestServer {
 
     fn sender(&self, folder: &Path, sensor: &str) -> Sender {
         Sender::start(&self.url(), &NatsOptions::default(), folder, sensor).unwrap()
-    }
-}
-
-impl Drop for TestServer {
-    fn drop(&mut self) {
-        self.kill();
     }
 }
 
@@ -282,14 +233,14 @@ fn the_longest_batches_of_several_sensors_and_the_trimmed_spool() {
 #[test]
 fn a_server_that_comes_later_or_is_killed_delays_and_loses_nothing() {
     let Some(mut server) = TestServer::start(&[]) else { return };
-    server.kill();
+    server.process.kill();
     let folder = tempfile::tempdir().unwrap();
     let mut reader = server.reader();
     let sender = server.sender(folder.path(), "a");
     let mut spool = spool(folder.path(), "a");
     wait_until("an error is said", || sender.state().error.is_some_and(|error| !error.contains("not connected yet")));
     assert!(!reader.is_connected() && !reader.is_caught_up() && !sender.state().is_connected);
-    assert!(server.run());
+    server.process.restart();
 
     let count = 20_000;
     let mut found = Vec::new();
@@ -308,10 +259,10 @@ fn a_server_that_comes_later_or_is_killed_delays_and_loses_nothing() {
                     found.push(u64::from_le_bytes(batch.try_into().unwrap()));
                 }
             }
-            server.kill();
+            server.process.kill();
             wait_until("the reader says so", || !reader.is_connected());
             assert!(!reader.is_caught_up());
-            assert!(server.run());
+            server.process.restart();
         }
     });
     assert!(is_written.load(Ordering::Acquire));
@@ -571,10 +522,10 @@ fn snapshots_come_back_and_batches_go_once_all_shards_have_one() {
     high.store(129..=255, b"").unwrap();
     assert_eq!(client.state().messages, 0);
 
-    server.kill();
+    server.process.kill();
     let position = low.position();
     drop(low);
-    assert!(server.run());
+    server.process.restart();
     let mut low = Nats::new(&server.url(), &NatsOptions::default()).unwrap();
     let snapshot = low.load(0..=127).unwrap().unwrap();
     assert!(snapshot.bytes == state && snapshot.position == position);
@@ -821,7 +772,7 @@ fn a_server_that_hangs_is_noticed_and_an_aggregator_that_hangs_loses_nothing() {
     std::thread::sleep(2 * Duration::from_secs(5));
     let mut found = (0..500).map(|_| u64::from_le_bytes(next(&mut reader).try_into().unwrap())).collect::<Vec<_>>();
 
-    let pid = nix::unistd::Pid::from_raw(server.child.as_ref().unwrap().id().try_into().unwrap());
+    let pid = nix::unistd::Pid::from_raw(server.process.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGSTOP).unwrap();
     append(&mut a, 1000..2000);
     let stopped = Instant::now();
