@@ -205,8 +205,10 @@ impl How {
         words.extend(self.toolchain.map(|toolchain| format!("+{toolchain}")));
         words.extend(self.is_interpreted.then(|| "miri".to_owned()));
         words.extend(["test", "-p", target.package, "--test", target.test].map(str::to_owned));
-        if !target.features.is_empty() {
-            words.extend(["--features", target.features].map(str::to_owned));
+        let model = [(target.is_loom, "loom"), (target.is_shuttle, "shuttle")];
+        let model = model.into_iter().filter_map(|(is_it, name)| is_it.then_some(name));
+        for feature in model.chain([target.features]).filter(|feature| !feature.is_empty()) {
+            words.extend(["--features", feature].map(str::to_owned));
         }
         words.extend(self.arguments.iter().cloned());
         words

@@ -1,5 +1,5 @@
 //! FastFlow's queue and the synchronous queues under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-papers --test loom_baselines`.
+//! `cargo loom -p corelane-papers --test loom_baselines`.
 //!
 //! See `loom.rs` and `loom_handoff.rs` of `corelane` for what loom cannot show.
 #![cfg(loom)]

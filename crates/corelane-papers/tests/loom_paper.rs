@@ -1,5 +1,5 @@
 //! The paper forms under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-papers --test loom_paper`.
+//! `cargo loom -p corelane-papers --test loom_paper`.
 //!
 //! Where elements lie in the queue's own slots, loom sees which thread accesses them. The forms whose slots are words
 //! carry the number of a parcel, memory that the producer writes before it sends the number and the consumer reads when

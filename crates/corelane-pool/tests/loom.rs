@@ -1,6 +1,6 @@
 //! The pool under every interleaving of small cases: rows P24 to P27 of the conformance list, and the queue's own
 //! promises. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane-pool --test loom`.
+//! `cargo loom -p corelane-pool --test loom`.
 //!
 //! No thread spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may
 //! be over at any moment after the thread has registered its take. A thread that is not woken is a deadlock, which loom

@@ -1,6 +1,6 @@
 //! The pool under many schedules that are drawn: several callers, dozens of tasks, threads that come and go, limits
 //! that change. Runs with
-//! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p corelane-pool --test shuttle`;
+//! `cargo shuttle -p corelane-pool --test shuttle`;
 //! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
 //!
 //! Each scenario draws its sizes. A time of keep-alive may be over at any moment after a thread has begun to wait. A

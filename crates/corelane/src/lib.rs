@@ -83,6 +83,9 @@ extern crate alloc;
 #[cfg(any(loom, shuttle))]
 extern crate std;
 
+#[cfg(any(all(loom, not(feature = "loom")), all(shuttle, not(feature = "shuttle"))))]
+compile_error!("with --cfg loom or --cfg shuttle corelane needs its feature of that name");
+
 mod bound;
 #[cfg(feature = "std")]
 pub mod dispatch;

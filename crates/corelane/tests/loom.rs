@@ -1,5 +1,5 @@
 //! Every design under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom`.
+//! `cargo loom -p corelane --test loom`.
 //!
 //! Under loom the lane's blocks hold two items, its consumer takes two blocks at once, a failed slip is a single look,
 //! and blocks of words count as one line, those of larger items as several, so the few items of a model reach every

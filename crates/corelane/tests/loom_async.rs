@@ -1,6 +1,5 @@
 //! Ends that tasks wait for, under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom \
-//! cargo test --release -p corelane --features async --test loom_async`.
+//! `cargo loom -p corelane --features async --test loom_async`.
 //!
 //! What a design does with items is the business of `loom.rs`. Here it is which side wakes which task: loom reports a
 //! lost wake-up as a deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any

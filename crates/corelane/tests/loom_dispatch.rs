@@ -1,5 +1,5 @@
 //! How workers leave a fan-out, under every interleaving. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_dispatch`.
+//! `cargo loom -p corelane --test loom_dispatch`.
 //!
 //! The queues have models of their own in `loom.rs`. What is new in a fan-out is the receiver that lies on a seat for
 //! the dispatcher, and a dispatcher that may sleep while that happens. A lost wake-up is a deadlock, which loom

@@ -1,5 +1,5 @@
 //! The synchronous queues under every interleaving of small cases, each of them. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_handoff`.
+//! `cargo loom -p corelane --test loom_handoff`.
 //!
 //! Under loom a pool begins with two nodes, so nodes are used again in almost every model; no thread spins, so every
 //! wait goes through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that

@@ -1,5 +1,5 @@
 //! The queue of lanes under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_lanes`.
+//! `cargo loom -p corelane --test loom_lanes`.
 //!
 //! A thread parks at once, and a turn is one item, so receivers change lanes with each. See `loom.rs` for what loom
 //! cannot show.

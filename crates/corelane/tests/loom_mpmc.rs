@@ -1,5 +1,5 @@
 //! The shared queues under every interleaving of small cases, each of them. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_mpmc`.
+//! `cargo loom -p corelane --test loom_mpmc`.
 //!
 //! A thread parks at once, so every wait goes through the list of sleepers. The lock-free list begins with two nodes,
 //! so nodes are used again in almost every model. There is no time: a time-out of zero is one that may come at any

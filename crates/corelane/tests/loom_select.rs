@@ -1,5 +1,5 @@
 //! A thread or a task that waits for the first of several ends, under every interleaving of small cases. Runs with
-//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test --release -p corelane --test loom_select`.
+//! `cargo loom -p corelane --test loom_select`.
 //!
 //! Two queues of each design of `spsc` are in `loom.rs`, and tickets alone in `loom_handoff.rs`. See `loom.rs` for what
 //! loom cannot show.

@@ -1,6 +1,6 @@
 //! The queues under many schedules that are drawn, at sizes that loom cannot reach: real capacities, blocks and
 //! segments, several producers and consumers, hundreds of items. Runs with
-//! `RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle cargo test -p corelane --test shuttle`;
+//! `cargo shuttle -p corelane --test shuttle`;
 //! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
 //!
 //! A scenario is a function generic over the design and its name in one of the lists. It draws its sizes and the calls
