@@ -85,6 +85,11 @@ impl QueueKind {
         }
     }
 
+    /// Whether this build has it: all but the lane need the feature `queues`, as the stages are compiled for each.
+    pub const fn is_built(self) -> bool {
+        matches!(self, QueueKind::Lane) || cfg!(feature = "queues")
+    }
+
     /// Whether the design has a batch size to choose.
     pub fn has_batch(self) -> bool {
         matches!(self, QueueKind::BQueue | QueueKind::McRing)
@@ -96,7 +101,6 @@ impl QueueKind {
 macro_rules! with_design {
     ($plan:expr, |$design:ident, $batched:ident, $single:ident| $body:expr) => {
         $crate::pipeline::with_design!(@arms $plan, $design, $batched, $single, $body;
-            Lane: (Default::default(), Default::default());
             MultiLine: (Default::default(), Default::default());
             FastForward: (Default::default(), Default::default());
             Lamport: (Default::default(), Default::default());
@@ -113,11 +117,19 @@ macro_rules! with_design {
     };
     (@arms $plan:expr, $design:ident, $batched:ident, $single:ident, $body:expr; $($kind:ident: $tunings:expr;)*) => {
         match $plan.queue {
-            $($crate::pipeline::QueueKind::$kind => {
+            $crate::pipeline::QueueKind::Lane => {
+                type $design = ::corelane::spsc::Lane;
+                let ($batched, $single) = Default::default();
+                $body
+            }
+            $(#[cfg(feature = "queues")]
+            $crate::pipeline::QueueKind::$kind => {
                 type $design = ::corelane::spsc::$kind;
                 let ($batched, $single) = $tunings;
                 $body
             })*
+            #[cfg(not(feature = "queues"))]
+            kind => Err($crate::pipeline::PlanError::NotBuilt(kind)),
         }
     };
 }
@@ -222,6 +234,8 @@ impl Plan {
 pub enum PlanError {
     /// More SubAnalyzers than partitions.
     TooManyAnalyzers,
+    /// A kind of queue that this build has not.
+    NotBuilt(QueueKind),
     /// A batch size for a kind of queue that has none.
     NoBatch(QueueKind),
     /// A queue that cannot be made.
@@ -234,6 +248,9 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanError::TooManyAnalyzers => write!(f, "the plan has too many analyzers: give at most {PARTITIONS}"),
+            PlanError::NotBuilt(kind) => {
+                write!(f, "this program was built without the queue {kind}; the feature `queues` has it")
+            }
             PlanError::NoBatch(kind) => {
                 write!(f, "the queue {kind} has no batch size; leave it out, or choose bqueue or mcring")
             }
@@ -263,11 +280,12 @@ pub fn run<S: Source>(
     settings: &Settings,
     plan: &Plan,
     progress: &Progress,
-    damage: impl FnMut(usize, S::Error) + Send,
+    mut damage: impl FnMut(usize, S::Error) + Send,
 ) -> Result<Report, PlanError> {
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
     let stages = Stages { settings, plan, pins };
+    let damage: Damage<'_, S> = &mut damage;
     if plan.cpus.is_empty() {
         return stages.start(sources, progress, damage);
     }
@@ -315,7 +333,7 @@ impl Stages<'_> {
         self,
         sources: impl IntoIterator<Item = S>,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error),
+        damage: Damage<'_, S>,
     ) -> Result<Report, PlanError> {
         if self.plan.analyzers == 0 {
             return Ok(run_single(sources, self.settings, progress, damage));
@@ -329,7 +347,7 @@ impl Stages<'_> {
         slot_tuning: <D as Design<Slot>>::Tuning,
         report_tuning: <D as Design<StateReport>>::Tuning,
         progress: &Progress,
-        damage: impl FnMut(usize, S::Error),
+        damage: Damage<'_, S>,
     ) -> Result<Report, PlanError> {
         let analyzers = self.plan.analyzers;
         let mut slot_ends = Vec::with_capacity(analyzers);
@@ -387,6 +405,9 @@ impl Stages<'_> {
     }
 }
 
+/// What gets the errors of sources, with their numbers. Nothing that gets it is compiled for its type.
+pub(crate) type Damage<'a, S> = &'a mut (dyn FnMut(usize, <S as Source>::Error) + Send);
+
 pub(crate) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: &str,
@@ -410,7 +431,7 @@ fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
     mut shares: Shares<D>,
     read: usize,
     progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error),
+    damage: Damage<'_, S>,
     ended: impl FnOnce(u64),
 ) -> (Dispatcher, PartialResult) {
     'sources: for (number, mut source) in sources.into_iter().enumerate() {

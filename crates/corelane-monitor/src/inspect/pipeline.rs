@@ -12,7 +12,7 @@ use super::stage::{ENOUGH, Stage};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::partial_result::PartialResult;
-use crate::pipeline::{Pins, Plan, PlanError, join, spawn};
+use crate::pipeline::{Damage, Pins, Plan, PlanError, join, spawn};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::{Rule, Settings};
@@ -113,7 +113,8 @@ pub fn watch_rings<S: Source + Send>(
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
     let stages = Stages { settings, continuous: Some(continuous), inspection, plan, pins };
-    let rings: Vec<_> = rings.into_iter().map(|ring| [ring]).collect();
+    // Of the type that `watch` is called with, mostly: each is compiled for its own.
+    let rings: Vec<_> = rings.into_iter().map(|ring| vec![ring]).collect();
     stages.as_dispatcher(|| stages.run(rings, progress, &mut damage, &mut out))
 }
 
@@ -141,9 +142,6 @@ fn begin<S: Source>(
         _ => stages.run(vec![sources], progress, damage, out),
     })
 }
-
-/// What gets the errors of sources, with their numbers. Nothing below is compiled for its type, or for that of [`Out`].
-type Damage<'a, S> = &'a mut (dyn FnMut(usize, <S as Source>::Error) + Send);
 
 fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
     move |found| {

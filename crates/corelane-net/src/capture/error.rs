@@ -38,6 +38,8 @@ pub enum OpenError {
         /// The message of the system or the unpacker.
         error: io::Error,
     },
+    /// The input is packed by zstd, and the feature `zstd` is off.
+    NoZstd,
     /// There is not enough memory to hold the input.
     NoMemory(io::Error),
     /// The input holds no bytes.
@@ -70,6 +72,10 @@ impl fmt::Display for OpenError {
             },
             Self::Directory => f.write_str("is a directory, not a capture; name the files in it"),
             Self::Read { compression, error } => describe_input(f, *compression, error),
+            Self::NoZstd => f.write_str(
+                "is packed by zstd, and this program was built without it; `zstd -dc` unpacks it, or build with the \
+                 feature `zstd`",
+            ),
             Self::NoMemory(error) => {
                 write!(f, "not enough memory to hold the input: {error}; free some, or do not preload it")
             }

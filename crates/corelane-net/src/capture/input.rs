@@ -398,12 +398,14 @@ impl fmt::Debug for Source {
     }
 }
 
+#[cfg(feature = "zstd")]
 type Zstd = zstd::stream::read::Decoder<'static, BufReader<Source>>;
 
 /// The raw input, unpacked.
 enum Unpacker {
     Plain(Source),
     Gzip(Box<flate2::bufread::MultiGzDecoder<BufReader<Source>>>),
+    #[cfg(feature = "zstd")]
     Zstd(Box<Zstd>),
 }
 
@@ -415,6 +417,9 @@ impl Unpacker {
         let source = BufReader::with_capacity(PACKED_BUFFER, source);
         Ok(match compression {
             Compression::Gzip => Self::Gzip(Box::new(flate2::bufread::MultiGzDecoder::new(source))),
+            #[cfg(not(feature = "zstd"))]
+            Compression::Zstd => return Err(OpenError::NoZstd),
+            #[cfg(feature = "zstd")]
             Compression::Zstd => {
                 let decoder = Zstd::with_buffer(source).map_err(OpenError::NoMemory)?;
                 Self::Zstd(Box::new(decoder))
@@ -426,6 +431,7 @@ impl Unpacker {
         match self {
             Self::Plain(_) => None,
             Self::Gzip(_) => Some(Compression::Gzip),
+            #[cfg(feature = "zstd")]
             Self::Zstd(_) => Some(Compression::Zstd),
         }
     }
@@ -434,6 +440,7 @@ impl Unpacker {
         match self {
             Self::Plain(source) => source,
             Self::Gzip(decoder) => decoder.get_ref().get_ref(),
+            #[cfg(feature = "zstd")]
             Self::Zstd(decoder) => decoder.get_ref().get_ref(),
         }
     }
@@ -444,6 +451,7 @@ impl Read for Unpacker {
         match self {
             Self::Plain(source) => source.read(buffer),
             Self::Gzip(decoder) => decoder.read(buffer),
+            #[cfg(feature = "zstd")]
             Self::Zstd(decoder) => decoder.read(buffer),
         }
     }

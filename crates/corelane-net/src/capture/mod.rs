@@ -3,7 +3,7 @@
 //! [`Reader`] walks a capture record by record. Files and pipes, packed or not, are read through blocks of memory, and
 //! records are lent from those. A block has a megabyte, or more for a record that is longer. All blocks together never
 //! exceed 24 MiB, beside those that clones of [`Memory`] hold. The walk is compiled once for each byte order and header
-//! shape, and the caller's closure is inlined into it.
+//! shape. It finds some records at a time, which the caller's closure then gets.
 //!
 //! # Where things are
 //!

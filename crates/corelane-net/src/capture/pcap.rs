@@ -6,7 +6,7 @@
 use super::error::{OpenError, Part};
 use super::order::{Big, ByteOrder, Little, Order};
 use super::record::{LinkType, Record};
-use super::step::{LONGEST, Step, Stop};
+use super::step::{Found, LONGEST, Step, Stop};
 
 /// Bytes of the file header.
 pub(super) const FILE_HEADER: usize = 24;
@@ -70,31 +70,23 @@ impl Pcap {
         })
     }
 
-    /// Hands the records of a window to `sink`, at most `max`. `last_time` becomes the time of the last one.
-    #[inline]
-    pub(super) fn walk(
-        &self,
-        window: &[u8],
-        max: usize,
-        last_time: &mut u64,
-        sink: &mut impl FnMut(Record<'_>),
-    ) -> Step {
+    /// Finds the records of a window, at most `max`. `last_time` becomes the time of the last one.
+    pub(super) fn walk(&self, window: &[u8], max: usize, last_time: &mut u64, found: &mut Vec<Found>) -> Step {
         match (self.order, self.modified) {
-            (ByteOrder::Little, false) => self.walk_as::<Little, RECORD_HEADER>(window, max, last_time, sink),
-            (ByteOrder::Big, false) => self.walk_as::<Big, RECORD_HEADER>(window, max, last_time, sink),
-            (ByteOrder::Little, true) => self.walk_as::<Little, MODIFIED_RECORD_HEADER>(window, max, last_time, sink),
-            (ByteOrder::Big, true) => self.walk_as::<Big, MODIFIED_RECORD_HEADER>(window, max, last_time, sink),
+            (ByteOrder::Little, false) => self.walk_as::<Little, RECORD_HEADER>(window, max, last_time, found),
+            (ByteOrder::Big, false) => self.walk_as::<Big, RECORD_HEADER>(window, max, last_time, found),
+            (ByteOrder::Little, true) => self.walk_as::<Little, MODIFIED_RECORD_HEADER>(window, max, last_time, found),
+            (ByteOrder::Big, true) => self.walk_as::<Big, MODIFIED_RECORD_HEADER>(window, max, last_time, found),
         }
     }
 
-    /// The loop that decides how fast a capture can be read: one header, one bounds check and one call a record.
-    #[inline]
+    /// The loop that decides how fast a capture can be read: one header and one bounds check a record.
     fn walk_as<O: Order, const HEADER: usize>(
         &self,
         window: &[u8],
         max: usize,
         last_time: &mut u64,
-        sink: &mut impl FnMut(Record<'_>),
+        found: &mut Vec<Found>,
     ) -> Step {
         let Self { unit_ns, limit, link, .. } = *self;
         let mut time_ns = *last_time;
@@ -116,7 +108,7 @@ impl Pcap {
             };
             // Cannot overflow: 2^32 seconds and 2^32 microseconds are less than 2^63 nanoseconds.
             time_ns = u64::from(O::u32_at(header, 0)) * 1_000_000_000 + u64::from(O::u32_at(header, 4)) * unit_ns;
-            sink(Record { time_ns, wire_len: O::u32_at(header, 12), link, data });
+            found.push(Found::new(window, Record { time_ns, wire_len: O::u32_at(header, 12), link, data }));
             rest = next;
             records += 1;
         };

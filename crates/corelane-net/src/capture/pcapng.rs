@@ -5,7 +5,7 @@
 use super::error::{OpenError, Part, SkipReason, Warning};
 use super::order::{Big, ByteOrder, Little, Order};
 use super::record::{LinkType, Record};
-use super::step::{LONGEST, Step, Stop};
+use super::step::{Found, LONGEST, Step, Stop};
 
 /// The block type of a section header is the same in both byte orders.
 pub(super) const SECTION: u32 = 0x0a0d_0d0a;
@@ -65,20 +65,13 @@ impl PcapNg {
         }
     }
 
-    /// Hands the packets of a window to `sink`, at most `max`. `last_time` becomes the time of the last one.
-    #[inline]
-    pub(super) fn walk(
-        &mut self,
-        window: &[u8],
-        max: usize,
-        last_time: &mut u64,
-        sink: &mut impl FnMut(Record<'_>),
-    ) -> Step {
-        let mut done = Progress { rest: window, records: 0, max };
+    /// Finds the packets of a window, at most `max`. `last_time` becomes the time of the last one.
+    pub(super) fn walk(&mut self, window: &[u8], max: usize, last_time: &mut u64, found: &mut Vec<Found>) -> Step {
+        let mut done = Progress { window, rest: window, records: 0, max };
         let stop = loop {
             let stop = match self.order {
-                ByteOrder::Little => self.walk_section::<Little>(&mut done, last_time, sink),
-                ByteOrder::Big => self.walk_section::<Big>(&mut done, last_time, sink),
+                ByteOrder::Little => self.walk_section::<Little>(&mut done, last_time, found),
+                ByteOrder::Big => self.walk_section::<Big>(&mut done, last_time, found),
             };
             match stop {
                 Some(stop) => break stop,
@@ -92,12 +85,11 @@ impl PcapNg {
     }
 
     /// Walks up to the next section header, and returns `None` there.
-    #[inline]
-    fn walk_section<'w, O: Order>(
+    fn walk_section<O: Order>(
         &mut self,
-        done: &mut Progress<'w>,
+        done: &mut Progress<'_>,
         last_time: &mut u64,
-        sink: &mut impl FnMut(Record<'_>),
+        found: &mut Vec<Found>,
     ) -> Option<Stop> {
         loop {
             if done.records == done.max {
@@ -131,7 +123,7 @@ impl PcapNg {
             match packet {
                 Ok(record) => {
                     *last_time = record.time_ns;
-                    sink(record);
+                    found.push(Found::new(done.window, record));
                     done.records += 1;
                     done.rest = block.next;
                 }
@@ -246,6 +238,7 @@ impl PcapNg {
 
 /// How far a walk has come.
 struct Progress<'w> {
+    window: &'w [u8],
     rest: &'w [u8],
     records: usize,
     max: usize,

@@ -9,7 +9,10 @@ use super::memory::Memory;
 use super::pcap::{self, Pcap};
 use super::pcapng::{self, PcapNg, Scout, Survey};
 use super::record::Record;
-use super::step::{LONGEST, Step, Stop};
+use super::step::{Found, LONGEST, Step, Stop};
+
+/// Records that one walk finds. Their headers are still in the first cache when their bytes are looked at.
+const AT_ONCE: usize = 16;
 
 /// Options for reading a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub struct Reader {
     /// Records handed over.
     records: u64,
     last_time: u64,
+    /// What the last walk has found.
+    found: Vec<Found>,
     /// The bytes that the window needs before the next walk, and the part of a record or block that they belong to.
     owed: Option<(Part, usize)>,
     /// An error behind records that were handed over; the next call returns it.
@@ -89,8 +94,8 @@ impl Reader {
     pub(super) fn new(mut input: Input) -> Result<Self, OpenError> {
         let (format, used) = recognise(&mut input)?;
         input.consume(used);
-        let offset = used as u64;
-        Ok(Self { input, format, offset, records: 0, last_time: 0, owed: None, pending: None, ended: false })
+        let (offset, found) = (used as u64, Vec::with_capacity(AT_ONCE));
+        Ok(Self { input, format, offset, records: 0, last_time: 0, found, owed: None, pending: None, ended: false })
     }
 
     /// Hands up to `max` records to `sink`, in the order of the file, and returns their number; 0 is the end.
@@ -109,24 +114,36 @@ impl Reader {
     #[inline]
     pub fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
         assert!(max > 0, "`max` is 0: ask for at least one record");
+        let mut records = 0;
         loop {
-            self.settle_debt();
-            if let Some(error) = self.pending.take() {
-                return Err(error);
-            }
-            if self.ended {
+            if records == 0 && !self.is_ready()? {
                 return Ok(0);
             }
+            let step = self.walk((max - records).min(AT_ONCE));
             let window = self.input.window();
-            let step = match &mut self.format {
-                Format::Pcap(format) => format.walk(window, max, &mut self.last_time, &mut sink),
-                Format::PcapNg(format) => format.walk(window, max, &mut self.last_time, &mut sink),
-            };
-            let records = step.records;
+            self.found.iter().for_each(|found| sink(found.record(window)));
+            records += step.records;
+            let has_more = matches!(step.stop, Stop::Full);
             self.settle(step);
-            if records > 0 {
+            if records == max || (records > 0 && !has_more) {
                 return Ok(records);
             }
+        }
+    }
+
+    /// Whether there is something to walk over; `false` at the end.
+    fn is_ready(&mut self) -> Result<bool, ReadError> {
+        self.settle_debt();
+        self.pending.take().map_or(Ok(!self.ended), Err)
+    }
+
+    /// Finds the next records. It knows no sink, so it is compiled once, and not for each caller of [`Self::read`].
+    fn walk(&mut self, max: usize) -> Step {
+        self.found.clear();
+        let window = self.input.window();
+        match &mut self.format {
+            Format::Pcap(format) => format.walk(window, max, &mut self.last_time, &mut self.found),
+            Format::PcapNg(format) => format.walk(window, max, &mut self.last_time, &mut self.found),
         }
     }
 

@@ -19,9 +19,9 @@
 //!
 //! # Crates that it uses
 //!
-//! `httparse` reads heads of HTTP/1, `tls-parser` the hellos of TLS, `domain` the names and records of DNS. `sha1` and
-//! `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH. `aes`, `aes-gcm`, `hkdf` and `sha2`
-//! decrypt QUIC's Initial packets. `memchr` finds ends of lines. All other work is small enough to be read here.
+//! `httparse` reads heads of HTTP/1. `sha1` and `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the
+//! HASSH. `aes`, `aes-gcm`, `hkdf` and `sha2` decrypt QUIC's Initial packets. `memchr` finds ends of lines. All other
+//! work is small enough to be read here.
 //!
 //! # Where things are
 //!
@@ -31,7 +31,8 @@
 //! | `identify/` | the rules, in their order, and the evidence |
 //! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, and its results as types |
 //! | `starttls.rs` | the dialogues that change to TLS |
-//! | `community_id.rs`, `text.rs` | a flow's name in every tool; text for printing |
+//! | `wire.rs`, `text.rs` | fields of binary protocols; text for printing |
+//! | `community_id.rs` | a flow's name in every tool |
 //! | `fuzz.rs` | targets that take any bytes, for tests and for `fuzz/` |
 
 mod community_id;
@@ -46,6 +47,7 @@ pub mod ssh;
 mod starttls;
 mod text;
 pub mod tls;
+mod wire;
 
 pub use community_id::{CommunityId, community_id, community_id_seeded};
 pub use event::Event;

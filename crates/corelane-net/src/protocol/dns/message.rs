@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use domain::base::iana::{Rcode, Rtype};
-
+use super::kind;
 use crate::conversation::Side;
 use crate::protocol::Text;
 
@@ -51,8 +50,8 @@ impl Message {
 
     /// The response code as it is written, such as `NXDOMAIN`.
     pub fn rcode_name(&self) -> Cow<'static, str> {
-        let rcode = Rcode::masked_from_int(self.rcode());
-        rcode.to_mnemonic_str().map_or_else(|| rcode.to_string().into(), Cow::from)
+        let code = self.rcode();
+        kind::rcode_name(code).map_or_else(|| code.to_string().into(), Cow::from)
     }
 }
 
@@ -140,6 +139,5 @@ pub enum Data {
 }
 
 fn kind_name(kind: u16) -> Cow<'static, str> {
-    let kind = Rtype::from_int(kind);
-    kind.to_mnemonic_str().map_or_else(|| kind.to_string().into(), Cow::from)
+    kind::name(kind).map_or_else(|| format!("TYPE{kind}").into(), Cow::from)
 }

@@ -7,16 +7,18 @@
 //! 3. A query is remembered by id and question until its response comes. At most [`PENDING`] are remembered; the oldest
 //!    is forgotten first. A repeated query is the same transaction.
 //!
-//! The crate `domain` reads names and records. It follows compression pointers only backwards, and at most 255 in a
-//! name. It accepts types and classes that are not assigned yet, and allocates nothing.
+//! A name's compression pointers are followed only backwards, and at most 255 of them. Types and classes that are not
+//! assigned are accepted: tunnels use them.
 //!
 //! # Bounds
 //!
 //! The first [`QUESTIONS`] questions and [`ANSWERS`] answers of a message are read, and the first [`TEXT`] bytes of a
 //! text. A side over TCP keeps one message, so at most 64 KiB.
 
+mod kind;
 mod message;
 mod parser;
+mod wire;
 
 pub use message::{Data, Message, Question, Record};
 pub use parser::{ANSWERS, MOST, PENDING, QUESTIONS, TEXT};

@@ -1,18 +1,14 @@
 //! The parser of DNS.
 
-use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
-use domain::base::iana::Rtype;
-use domain::base::message::RecordSection;
-use domain::base::name::ToName;
-use domain::base::{Message as Octets, ParsedName, ParsedRecord};
-use domain::rdata::{A, Aaaa, Cname, Dname, Mx, Ns, Ptr, Soa, Srv, Txt};
-
+use super::kind;
 use super::message::{Data, Message, Question, Record};
+use super::wire::{Place, RawRecord};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
-use crate::protocol::text::{Detail, Text, printable};
+use crate::protocol::text::{Detail, printable};
+use crate::protocol::wire::Fields;
 
 /// The most questions of a message that are read.
 pub const QUESTIONS: usize = 16;
@@ -153,17 +149,13 @@ impl Dns {
 
     /// Takes a datagram.
     pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        let Ok(message) = Octets::from_octets(bytes) else {
+        let Some(mut message) = head(side, time_ns, bytes) else {
             return;
         };
-        let message = match self.detail {
-            Detail::Counts => head(side, time_ns, &message),
-            Detail::Full => {
-                let mut message = read(side, time_ns, &message);
-                self.pair(&mut message);
-                message
-            }
-        };
+        if self.detail == Detail::Full {
+            message.is_whole = read(&mut message, bytes).is_some();
+            self.pair(&mut message);
+        }
         out.push(Event::Dns(message));
     }
 
@@ -268,120 +260,74 @@ fn key(question: &Question) -> u64 {
     hash.finish()
 }
 
-/// What the header says.
-fn head(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
-    let counts = octets.header_counts();
-    let slice = octets.as_slice();
-    Message {
+/// What the header says, if there is a whole one.
+fn head(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Message> {
+    let mut fields = Fields(bytes.get(..HEADER)?);
+    let [id, flags] = [fields.u16()?, fields.u16()?];
+    let counts = [fields.u16()?, fields.u16()?, fields.u16()?, fields.u16()?];
+    Some(Message {
         time_ns,
         side,
         transaction: 0,
         asked_ns: None,
-        id: octets.header().id(),
-        flags: u16::from_be_bytes([slice[2], slice[3]]),
-        counts: [counts.qdcount(), counts.ancount(), counts.nscount(), counts.arcount()],
+        id,
+        flags,
+        counts,
         questions: Vec::new(),
         answers: Vec::new(),
         is_whole: true,
-    }
-}
-
-fn read(side: Side, time_ns: u64, octets: &Octets<&[u8]>) -> Message {
-    let mut message = head(side, time_ns, octets);
-    let mut section = octets.question();
-    for question in section.by_ref().take(QUESTIONS) {
-        let Ok(question) = question else {
-            message.is_whole = false;
-            return message;
-        };
-        message.questions.push(Question {
-            name: text(question.qname()),
-            kind: question.qtype().to_int(),
-            class: question.qclass().to_int(),
-        });
-    }
-    match section.answer() {
-        Ok(answers) => message.is_whole = read_answers(answers, &mut message.answers),
-        Err(_) => message.is_whole = false,
-    }
-    message
-}
-
-/// Reads the whole records, and says whether those were all.
-fn read_answers(section: RecordSection<'_, &[u8]>, answers: &mut Vec<Record>) -> bool {
-    for record in section.take(ANSWERS) {
-        let Ok(record) = record else {
-            return false;
-        };
-        answers.push(Record {
-            name: text(&record.owner()),
-            kind: record.rtype().to_int(),
-            class: record.class().to_int(),
-            ttl: record.ttl().as_secs(),
-            data: data(&record).unwrap_or(Data::Other(record.rdlen())),
-        });
-    }
-    true
-}
-
-fn data(record: &ParsedRecord<'_, &[u8]>) -> Option<Data> {
-    /// The data of the record as its type.
-    macro_rules! parsed {
-        ($type:ty) => {
-            record.to_record::<$type>().ok()??.into_data()
-        };
-    }
-    type Name<'a> = ParsedName<&'a [u8]>;
-    Some(match record.rtype() {
-        Rtype::A => Data::A(parsed!(A).addr()),
-        Rtype::AAAA => Data::Aaaa(parsed!(Aaaa).addr()),
-        Rtype::CNAME => Data::Name(text(parsed!(Cname<Name<'_>>).cname())),
-        Rtype::DNAME => Data::Name(text(parsed!(Dname<Name<'_>>).dname())),
-        Rtype::NS => Data::Name(text(parsed!(Ns<Name<'_>>).nsdname())),
-        Rtype::PTR => Data::Name(text(parsed!(Ptr<Name<'_>>).ptrdname())),
-        Rtype::MX => {
-            let mx = parsed!(Mx<Name<'_>>);
-            Data::Mx { preference: mx.preference(), exchange: text(mx.exchange()) }
-        }
-        Rtype::SRV => {
-            let srv = parsed!(Srv<Name<'_>>);
-            Data::Srv { priority: srv.priority(), weight: srv.weight(), port: srv.port(), target: text(srv.target()) }
-        }
-        Rtype::SOA => {
-            let soa = parsed!(Soa<Name<'_>>);
-            Data::Soa { server: text(soa.mname()), mailbox: text(soa.rname()), serial: soa.serial().into_int() }
-        }
-        Rtype::TXT => {
-            let txt = parsed!(Txt<&[u8]>);
-            let bytes: Vec<u8> = txt.iter().flatten().copied().take(TEXT).collect();
-            Data::Txt(printable(&bytes))
-        }
-        _ => return None,
     })
 }
 
-/// A name as it is written, without the dot at the end, unless it is the root.
-fn text(name: &(impl ToName + std::fmt::Display)) -> Text {
-    let mut plain = [0; 255];
-    let mut length = 0;
-    for label in name.iter_labels().filter(|label| !label.is_root()) {
-        let bytes = label.as_slice();
-        if !bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
-            return escaped(name);
+/// Reads the whole questions and answers. Gives nothing if those were not all.
+fn read(message: &mut Message, bytes: &[u8]) -> Option<()> {
+    let mut place = Place::new(bytes, HEADER);
+    let [questions, answers, ..] = message.counts.map(usize::from);
+    for number in 0..questions {
+        if number < QUESTIONS {
+            let (name, kind, class) = place.question()?;
+            message.questions.push(Question { name, kind, class });
+        } else {
+            place.skip_question()?;
         }
-        // A name has at most 255 bytes with the lengths of its labels, so that all fit.
-        plain[length..length + bytes.len()].copy_from_slice(bytes);
-        length += bytes.len() + 1;
-        plain[length - 1] = b'.';
     }
-    // A dot behind each label, but none at the end; the root is a dot.
-    str::from_utf8(&plain[..length.saturating_sub(1)]).ok().filter(|text| !text.is_empty()).unwrap_or(".").into()
+    for _ in 0..answers.min(ANSWERS) {
+        let record = place.record()?;
+        let data = data(&record).unwrap_or(Data::Other(record.data.rest().len() as u16));
+        let RawRecord { name, kind, class, ttl, .. } = record;
+        message.answers.push(Record { name, kind, class, ttl, data });
+    }
+    Some(())
 }
 
-/// A name with characters that are not usual in one.
-#[cold]
-fn escaped(name: &impl std::fmt::Display) -> Text {
-    let mut text = String::with_capacity(64);
-    write!(text, "{name}").expect("memory takes everything");
-    (*text).into()
+/// The data of a record whose type is read and has such data.
+fn data(record: &RawRecord<'_>) -> Option<Data> {
+    let mut place = record.data;
+    let data = match record.kind {
+        kind::A => Data::A(place.fields(Fields::array::<4>)?.into()),
+        kind::AAAA => Data::Aaaa(place.fields(Fields::array::<16>)?.into()),
+        kind::CNAME | kind::DNAME | kind::NS | kind::PTR => Data::Name(place.name()?),
+        kind::MX => Data::Mx { preference: place.fields(Fields::u16)?, exchange: place.name()? },
+        kind::SRV => {
+            let [priority, weight, port] =
+                place.fields(|fields| Some([fields.u16()?, fields.u16()?, fields.u16()?]))?;
+            Data::Srv { priority, weight, port, target: place.name()? }
+        }
+        kind::SOA => {
+            let (server, mailbox) = (place.name()?, place.name()?);
+            // Behind the serial number are four times.
+            let serial = place.fields(|fields| fields.u32().filter(|_| fields.take(16).is_some()))?;
+            Data::Soa { server, mailbox, serial }
+        }
+        kind::TXT => {
+            let mut text = Vec::new();
+            while !place.rest().is_empty() {
+                let part = place.fields(Fields::counted_by_u8)?;
+                text.extend_from_slice(&part[..part.len().min(TEXT - text.len())]);
+            }
+            Data::Txt(printable(&text))
+        }
+        _ => return None,
+    };
+    place.rest().is_empty().then_some(data)
 }

@@ -4,8 +4,7 @@
 //!    collected over pieces.
 //! 2. The contents of handshake records are a stream of their own, of messages with a kind and a length. A message may
 //!    lie in several records, and a record may hold several messages.
-//! 3. A ClientHello and a ServerHello are kept whole and read by the crate `tls-parser`. All other messages are skipped
-//!    by their length.
+//! 3. A ClientHello and a ServerHello are kept whole, then read. All other messages are skipped by their length.
 //! 4. Old clients begin with a ClientHello in the form of SSL 2. It is a record of its own form: a length in two bytes,
 //!    the kind, the version, and three lists, whose lengths come first. It has no extensions, and JA4 does not cover
 //!    it.

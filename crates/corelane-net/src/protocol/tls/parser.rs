@@ -1,15 +1,12 @@
 //! The parser of TLS.
 
 use sha2::{Digest, Sha256};
-use tls_parser::{
-    SNIType, TlsExtension, parse_tls_client_hello_extension, parse_tls_extension_unknown,
-    parse_tls_handshake_client_hello, parse_tls_handshake_server_hello, parse_tls_server_hello_extension,
-};
 
 use super::hello::{ClientHello, ServerHello};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
 use crate::protocol::text::{Detail, Text, digit, hex, printable};
+use crate::protocol::wire::{Fields, words};
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
@@ -250,12 +247,17 @@ pub(in crate::protocol) fn client_hello(
     content: &[u8],
     quic: Option<u32>,
 ) -> Option<ClientHello> {
-    let (_, parsed) = parse_tls_handshake_client_hello(content).ok()?;
+    let mut fields = Fields(content);
+    let legacy_version = fields.u16()?;
+    let _random: [u8; 32] = fields.array()?;
+    fields.counted_by_u8().filter(|session| session.len() <= 32)?;
+    let ciphers = fields.counted_by_u16().filter(|ciphers| ciphers.len() % 2 == 0)?;
+    let _compression = fields.counted_by_u8()?;
     let mut hello = ClientHello {
         time_ns,
         client,
         quic,
-        legacy_version: parsed.version.0,
+        legacy_version,
         versions: Vec::new(),
         server_name: None,
         protocols: Vec::new(),
@@ -267,36 +269,38 @@ pub(in crate::protocol) fn client_hello(
     if detail == Detail::Counts {
         return Some(hello);
     }
-    hello.ciphers = parsed.ciphers.iter().map(|cipher| cipher.0).collect();
-    let mut first_protocol = Vec::new();
-    for (kind, whole) in extensions(parsed.ext.unwrap_or_default()) {
+    hello.ciphers = words(ciphers).collect();
+    let mut first_protocol: &[u8] = &[];
+    for (kind, content) in extensions(fields) {
         hello.extensions.push(kind);
-        if !matches!(kind, SERVER_NAME | PROTOCOL_NAMES | SIGNATURE_ALGORITHMS | SUPPORTED_VERSIONS) {
-            continue;
-        }
         // An extension with bad content still counts.
-        let Ok((_, extension)) = parse_tls_client_hello_extension(whole) else {
-            continue;
-        };
-        match extension {
-            TlsExtension::SNI(names) => {
-                let host = names.iter().find(|(kind, _)| *kind == SNIType::HostName);
-                hello.server_name = host.map(|(_, name)| printable(name));
+        match kind {
+            SERVER_NAME => {
+                if let Some(name) = server_name(content) {
+                    hello.server_name = name.map(printable);
+                }
             }
-            TlsExtension::ALPN(names) => {
-                first_protocol = names.first().map_or_else(Vec::new, |name| name.to_vec());
-                let names = names.iter().filter(|name| !matches!(***name, [a, b] if a == b && a & 0xf == 0xa));
-                hello.protocols = names.take(PROTOCOLS).map(|name| printable(name)).collect();
+            PROTOCOL_NAMES => {
+                if let Some(names) = protocol_names(content) {
+                    first_protocol = names.clone().next().unwrap_or_default();
+                    let names = names.filter(|name| !matches!(**name, [a, b] if a == b && a & 0xf == 0xa));
+                    hello.protocols = names.take(PROTOCOLS).map(printable).collect();
+                }
             }
-            TlsExtension::SignatureAlgorithms(algorithms) => hello.signatures = algorithms,
-            TlsExtension::SupportedVersions(versions) => {
-                hello.versions =
-                    versions.iter().map(|version| version.0).filter(|&version| !is_grease(version)).collect();
+            SIGNATURE_ALGORITHMS => {
+                if let Some(algorithms) = Fields(content).counted_by_u16() {
+                    hello.signatures = words(algorithms).collect();
+                }
+            }
+            SUPPORTED_VERSIONS => {
+                if let Some(versions) = supported_versions(content) {
+                    hello.versions = words(versions).filter(|&version| !is_grease(version)).collect();
+                }
             }
             _ => {}
         }
     }
-    hello.ja4 = Some(ja4(&hello, &first_protocol));
+    hello.ja4 = Some(ja4(&hello, first_protocol));
     Some(hello)
 }
 
@@ -328,24 +332,23 @@ pub(in crate::protocol) fn server_hello(
     content: &[u8],
     quic: Option<u32>,
 ) -> Option<ServerHello> {
-    let (_, parsed) = parse_tls_handshake_server_hello(content).ok()?;
-    let mut hello = ServerHello {
-        time_ns,
-        server,
-        quic,
-        version: parsed.version.0,
-        cipher: parsed.cipher.0,
-        protocol: None,
-        is_retry: parsed.random == RETRY,
-    };
-    for (kind, whole) in extensions(parsed.ext.unwrap_or_default()) {
-        if !matches!(kind, PROTOCOL_NAMES | SUPPORTED_VERSIONS) {
-            continue;
-        }
-        match parse_tls_server_hello_extension(whole) {
-            Ok((_, TlsExtension::ALPN(names))) => hello.protocol = names.first().map(|name| printable(name)),
-            Ok((_, TlsExtension::SupportedVersions(versions))) => {
-                hello.version = versions.first().map_or(hello.version, |version| version.0);
+    let mut fields = Fields(content);
+    let version = fields.u16().filter(|version| (0x0300..=0x0303).contains(version))?;
+    let random: [u8; 32] = fields.array()?;
+    fields.counted_by_u8().filter(|session| session.len() <= 32)?;
+    let cipher = fields.u16()?;
+    let _compression = fields.u8()?;
+    let mut hello = ServerHello { time_ns, server, quic, version, cipher, protocol: None, is_retry: random == RETRY };
+    // SSL 3 has none.
+    for (kind, content) in extensions(fields).filter(|_| version != 0x0300) {
+        match kind {
+            PROTOCOL_NAMES => {
+                if let Some(mut names) = protocol_names(content) {
+                    hello.protocol = names.next().map(printable);
+                }
+            }
+            SUPPORTED_VERSIONS => {
+                hello.version = supported_versions(content).and_then(|all| words(all).next()).unwrap_or(hello.version);
             }
             _ => {}
         }
@@ -359,17 +362,36 @@ const RETRY: [u8; 32] = [
     0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
 ];
 
-/// The whole extensions, each with its kind.
-fn extensions(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    std::iter::from_fn(move || {
-        let (rest, extension) = parse_tls_extension_unknown(bytes).ok()?;
-        let whole = &bytes[..bytes.len() - rest.len()];
-        bytes = rest;
-        let TlsExtension::Unknown(kind, _) = extension else {
-            return None;
-        };
-        Some((kind.0, whole))
-    })
+/// The whole extensions at the end of a hello, each with its kind. None, if the hello ends before all of them.
+fn extensions(mut hello: Fields<'_>) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut all = Fields(hello.counted_by_u16().unwrap_or_default());
+    std::iter::from_fn(move || Some((all.u16()?, all.counted_by_u16()?)))
+}
+
+/// The first host of an extension with names of servers (RFC 6066, section 3). It may have none.
+fn server_name(content: &[u8]) -> Option<Option<&[u8]>> {
+    if content.is_empty() {
+        return Some(None);
+    }
+    let mut names = Fields(Fields(content).counted_by_u16()?);
+    let mut names = std::iter::from_fn(move || Some((names.u8()?, names.counted_by_u16()?)));
+    Some(names.find(|&(kind, _)| kind == 0).map(|(_, name)| name))
+}
+
+/// The names of an extension with names of protocols (RFC 7301, section 3.1).
+fn protocol_names(content: &[u8]) -> Option<impl Iterator<Item = &[u8]> + Clone> {
+    let mut names = Fields(Fields(content).counted_by_u16()?);
+    Some(std::iter::from_fn(move || names.counted_by_u8()))
+}
+
+/// The bytes of the versions of an extension with those that are supported: a server's is one, a client's are a list
+/// (RFC 8446, 4.2.1).
+fn supported_versions(content: &[u8]) -> Option<&[u8]> {
+    match content {
+        [_, _] => Some(content),
+        [_, versions @ ..] if versions.len() % 2 == 0 => Some(versions),
+        _ => None,
+    }
 }
 
 /// The JA4 fingerprint of a ClientHello, by FoxIO's published description (`technical_details/JA4.md` of

@@ -1,0 +1,176 @@
+//! The form of a DNS message on the wire: header, names, records (RFC 1035, section 4.1).
+
+use std::fmt::Write;
+
+use crate::protocol::text::Text;
+use crate::protocol::wire::Fields;
+
+/// The most bytes of a name's labels with their lengths, without the root's (RFC 1035, 3.1: 255 with it).
+const LABELS: usize = 254;
+/// The most pointers that a name may follow. More labels than that are no name either.
+const POINTERS: usize = 255;
+
+/// The place of the next field in a message, and where it must end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'a> {
+    message: &'a [u8],
+    at: usize,
+}
+
+/// A record. Its data is yet to be read.
+pub(super) struct RawRecord<'a> {
+    pub(super) name: Text,
+    pub(super) kind: u16,
+    pub(super) class: u16,
+    pub(super) ttl: u32,
+    /// The message up to the end of the data, at the data's start.
+    pub(super) data: Place<'a>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(message: &'a [u8], at: usize) -> Self {
+        Self { message, at: at.min(message.len()) }
+    }
+
+    /// The bytes from here on.
+    pub(super) fn rest(&self) -> &'a [u8] {
+        &self.message[self.at..]
+    }
+
+    /// What `read` takes from the rest.
+    pub(super) fn fields<T>(&mut self, read: impl FnOnce(&mut Fields<'a>) -> Option<T>) -> Option<T> {
+        let mut fields = Fields(self.rest());
+        let value = read(&mut fields)?;
+        self.at = self.message.len() - fields.0.len();
+        Some(value)
+    }
+
+    /// A name, as it is written.
+    pub(super) fn name(&mut self) -> Option<Text> {
+        let mut name = Name { labels: [0; LABELS], length: 0 };
+        let mut at = self.at;
+        let mut pointers = 0;
+        loop {
+            let &first = self.message.get(at)?;
+            match first {
+                0 => {
+                    at += 1;
+                    break;
+                }
+                1..=63 => {
+                    let end = at + 1 + usize::from(first);
+                    name.push(self.message.get(at..end)?)?;
+                    at = end;
+                }
+                0xc0.. => {
+                    let &second = self.message.get(at + 1)?;
+                    let target = usize::from(first & 0x3f) << 8 | usize::from(second);
+                    // Only what came before can be pointed at.
+                    if target >= at || pointers == POINTERS {
+                        return None;
+                    }
+                    if pointers == 0 {
+                        self.at = at + 2;
+                    }
+                    pointers += 1;
+                    at = target;
+                }
+                _ => return None,
+            }
+        }
+        if pointers == 0 {
+            self.at = at;
+        }
+        Some(name.into_text())
+    }
+
+    /// A question: its name, type and class.
+    pub(super) fn question(&mut self) -> Option<(Text, u16, u16)> {
+        let name = self.name()?;
+        self.fields(|fields| Some((name, fields.u16()?, fields.u16()?)))
+    }
+
+    /// Steps over a question.
+    pub(super) fn skip_question(&mut self) -> Option<()> {
+        loop {
+            match self.fields(Fields::u8)? {
+                0 => break,
+                length @ 1..=63 => self.fields(|fields| fields.take(length.into()))?,
+                0xc0.. => {
+                    self.fields(Fields::u8)?;
+                    break;
+                }
+                _ => return None,
+            };
+        }
+        self.fields(Fields::u32).map(drop)
+    }
+
+    pub(super) fn record(&mut self) -> Option<RawRecord<'a>> {
+        let name = self.name()?;
+        let (kind, class, ttl) = self.fields(|fields| Some((fields.u16()?, fields.u16()?, fields.u32()?)))?;
+        let length = self.fields(Fields::counted_by_u16)?.len();
+        let data = Self { message: &self.message[..self.at], at: self.at - length };
+        Some(RawRecord { name, kind, class, ttl, data })
+    }
+}
+
+/// A name's labels, each behind its length.
+struct Name {
+    labels: [u8; LABELS],
+    length: usize,
+}
+
+impl Name {
+    /// Adds a label with its length, unless the name gets too long.
+    fn push(&mut self, label: &[u8]) -> Option<()> {
+        let end = self.length + label.len();
+        self.labels.get_mut(self.length..end)?.copy_from_slice(label);
+        self.length = end;
+        Some(())
+    }
+
+    /// The name without the dot at the end, unless it is the root.
+    fn into_text(mut self) -> Text {
+        if self.length == 0 {
+            return ".".into();
+        }
+        let mut at = 0;
+        while at < self.length {
+            let end = at + 1 + usize::from(self.labels[at]);
+            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+            if !self.labels[at + 1..end].iter().all(plain) {
+                return self.escaped(at);
+            }
+            self.labels[at] = b'.';
+            at = end;
+        }
+        // All bytes are ASCII.
+        str::from_utf8(&self.labels[1..self.length]).unwrap_or_default().into()
+    }
+
+    /// The same of a name with bytes that are unusual in one, where labels before `odd` have a dot for their length
+    /// (RFC 4343, 2.1: a backslash before a byte that has a meaning, or before three decimal digits).
+    #[cold]
+    fn escaped(&self, odd: usize) -> Text {
+        let mut text = String::with_capacity(2 * self.length);
+        let plain = self.labels[..odd].get(1..).unwrap_or_default();
+        text.extend(plain.iter().copied().map(char::from));
+        let mut at = odd;
+        while at < self.length {
+            if at > 0 {
+                text.push('.');
+            }
+            let end = at + 1 + usize::from(self.labels[at]);
+            for &byte in &self.labels[at + 1..end] {
+                match byte {
+                    b' ' | b'.' | b'\\' => text.extend(['\\', char::from(byte)]),
+                    0x21..=0x7e => text.push(byte.into()),
+                    _ => write!(text, "\\{byte:03}").expect("memory takes everything"),
+                }
+            }
+            at = end;
+        }
+        (*text).into()
+    }
+}
