@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::exit::left_out;
 use crate::sensors::is_sensor_name;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -12,6 +13,12 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+#[cfg(feature = "manual")]
+use clap_complete::Shell;
+/// In place of those shells that there are completions for.
+#[cfg(not(feature = "manual"))]
+type Shell = String;
 
 /// Analyses network captures on many cores, joined by fast queues.
 #[derive(Debug, Parser)]
@@ -40,7 +47,7 @@ pub(crate) enum Command {
     )]
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: Shell,
     },
     /// Writes a man page
     #[command(after_help = "\
@@ -138,9 +145,8 @@ pub(crate) struct Capture {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
     pub(crate) filter_program: Option<PathBuf>,
 
-    /// Analyses only packets that this expression of tcpdump's language accepts
-    #[cfg(feature = "libpcap")]
-    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program"])]
+    /// Analyses only packets that this expression of tcpdump's language accepts (in a build with libpcap)
+    #[arg(long, value_name = "EXPRESSION", value_parser = expression, conflicts_with_all = ["demo", "filter_program"])]
     pub(crate) filter: Option<String>,
 
     /// Writes the packets that are analysed, as pcapng; a file that is there is emptied first
@@ -214,7 +220,7 @@ pub(crate) struct Endless {
 #[group(skip)]
 pub(crate) struct Publishing {
     /// Sends failed attempts and probes there, with --continuous or -i: `file:DIR`, a folder of this machine, or
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream (in a build with NATS)
     #[arg(long, value_name = "PLACE", requires_all = ["endless", "sensor"])]
     pub(crate) publish: Option<String>,
 
@@ -494,9 +500,13 @@ pub(crate) struct TopArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
     pub(crate) filter_program: Option<PathBuf>,
 
-    /// Shows only packets that this expression of tcpdump's language accepts
-    #[cfg(feature = "libpcap")]
-    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["demo", "filter_program", "from"])]
+    /// Shows only packets that this expression of tcpdump's language accepts (in a build with libpcap)
+    #[arg(
+        long,
+        value_name = "EXPRESSION",
+        value_parser = expression,
+        conflicts_with_all = ["demo", "filter_program", "from"]
+    )]
     pub(crate) filter: Option<String>,
 
     /// The kernel's memory for packets that wait
@@ -548,6 +558,7 @@ pub(crate) struct Watching {
 
 impl TopArguments {
     /// The same for the monitor, whose outputs are a screen.
+    #[cfg(feature = "top")]
     pub(crate) fn monitor(self) -> MonitorArguments {
         MonitorArguments {
             files: self.files,
@@ -556,7 +567,6 @@ impl TopArguments {
                 interface: self.interface,
                 interfaces: false,
                 filter_program: self.filter_program,
-                #[cfg(feature = "libpcap")]
                 filter: self.filter,
                 write: None,
                 snaplen: 256 << 10,
@@ -748,6 +758,14 @@ fn whole<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "not a whole number, or too large; give one such as 20".to_owned())
 }
 
+/// An expression of tcpdump's language, if this program can compile one.
+fn expression(text: &str) -> Result<String, String> {
+    match cfg!(feature = "libpcap") {
+        true => Ok(text.to_owned()),
+        false => Err(left_out("libpcap", "libpcap") + "; --filter-program takes what `tcpdump -ddd EXPRESSION` prints"),
+    }
+}
+
 /// A speed; `max` is an infinite one.
 fn speed(text: &str) -> Result<f64, String> {
     if text == "max" {
@@ -759,7 +777,10 @@ fn speed(text: &str) -> Result<f64, String> {
 }
 
 fn queues() -> impl TypedValueParser<Value = QueueKind> {
-    PossibleValuesParser::new(QueueKind::ALL.map(QueueKind::name)).try_map(|name| name.parse::<QueueKind>())
+    PossibleValuesParser::new(QueueKind::ALL.map(QueueKind::name)).try_map(|name| {
+        let kind: QueueKind = name.parse()?;
+        kind.is_built().then_some(kind).ok_or_else(|| left_out("other queues than the lane", "queues"))
+    })
 }
 
 fn events() -> impl TypedValueParser<Value = Events> {

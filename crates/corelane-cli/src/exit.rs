@@ -79,6 +79,14 @@ pub(crate) fn complain(what: impl Display) {
     }
 }
 
+/// The message for what this program was built without.
+pub(crate) fn left_out(what: &str, feature: &str) -> String {
+    format!(
+        "this program was built without {what}; `cargo install --path crates/corelane-cli --features {feature}` builds \
+         it in"
+    )
+}
+
 /// Tells the user why nothing was done.
 pub(crate) fn refused(why: impl Display) -> Exit {
     complain(why);

@@ -7,7 +7,7 @@ pub(crate) use clocks::Clocks;
 
 use crate::args::Connection;
 use crate::exit::complain;
-use crate::sensors::{Engine, Files, Nats, NatsOptions, Place};
+use crate::sensors::{Engine, Files, NatsOptions, Place, nats_engine};
 use corelane_monitor::sensors::{BatchError, Refusal, SensorName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -38,11 +38,8 @@ pub(crate) fn engine(from: &str, connection: &Connection, purpose: Purpose) -> R
         }
         Place::Files(folder) => Box::new(Files::new(folder)),
         Place::Nats(url) => {
-            let connect = |options: &NatsOptions| match purpose {
-                Purpose::Aggregate => Nats::new(url, options),
-                Purpose::Look => Nats::that_looks(url, options),
-            };
-            Box::new(connect(&connection.options()).map_err(|error| format!("--from: {error}"))?)
+            let engine = nats_engine(url, &NatsOptions::new(connection), purpose == Purpose::Look);
+            engine.map_err(|error| format!("--from: {error}"))?
         }
     })
 }

@@ -243,6 +243,8 @@ impl Source for Inputs {
                 None => reader.read(max, &mut sink),
                 Some(tap) => {
                     let mut passed = 0;
+                    // Compiled in place once, above, is enough.
+                    let sink: &mut dyn FnMut(Record<'_>) = &mut sink;
                     let read = reader.read(max, |record| {
                         if let Some(record) = tap.take(record) {
                             passed += 1;

@@ -12,9 +12,13 @@
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
+//! | `manual.rs` | completions and man pages |
+//! | `no_top.rs` | in place of `top.rs` without the feature `top` |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
 //! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
+
+#![cfg_attr(not(feature = "full"), allow(dead_code, reason = "what is left out uses it"))]
 
 mod aggregate;
 mod args;
@@ -26,6 +30,8 @@ mod generate;
 mod hearing;
 mod input;
 mod interrupt;
+#[cfg(feature = "manual")]
+mod manual;
 mod metrics;
 mod monitor;
 #[cfg(target_os = "linux")]
@@ -35,12 +41,15 @@ mod output;
 mod progress;
 mod sensors;
 mod tap;
+#[cfg(feature = "top")]
+mod top;
+#[cfg(not(feature = "top"))]
+#[path = "no_top.rs"]
 mod top;
 
 use args::{Arguments, Command};
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use interrupt::Interrupt;
-use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -54,21 +63,13 @@ fn main() -> ExitCode {
         Command::Top(arguments) => top::run(*arguments, &interrupt),
         Command::Aggregate(arguments) => aggregate::run(&arguments, &interrupt),
         Command::Gen(arguments) => generate::run(&arguments, &interrupt),
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "corelane", &mut script);
-            Output::stdout().write(|out| out.write_all(&script)).unwrap_or_else(exit::refused)
-        }
-        Command::Man { command } => {
-            let mut program = Arguments::command().disable_help_subcommand(true);
-            // This gives each command its full name, such as `corelane-monitor`, which is the title of its page.
-            program.build();
-            let command = match command {
-                Some(name) => program.find_subcommand(name).expect("the parser takes no other name").clone(),
-                None => program,
-            };
-            let page = clap_mangen::Man::new(command).source(concat!("corelane ", env!("CARGO_PKG_VERSION")));
-            Output::stdout().write(|out| page.render(out)).unwrap_or_else(exit::refused)
+        #[cfg(feature = "manual")]
+        Command::Completions { shell } => manual::completions(shell),
+        #[cfg(feature = "manual")]
+        Command::Man { command } => manual::page(command),
+        #[cfg(not(feature = "manual"))]
+        Command::Completions { .. } | Command::Man { .. } => {
+            exit::refused(exit::left_out("completions and man pages", "manual"))
         }
     };
     exit.into()

@@ -1,21 +1,24 @@
 //! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service. Those of an aggregator are in
-//! `metrics/sensors.rs`.
+//! `metrics/sensors.rs`, the text of both in `metrics/text.rs`.
 //!
 //! Threads of its own answer from a copy of what the run said last: a scrape costs the run a lock that is held for the
 //! exchange of a pointer. A client is given up after four seconds, or when there are 64 newer ones, so that none holds
 //! up others.
 
 mod sensors;
+#[cfg(feature = "metrics")]
+mod text;
+#[cfg(not(feature = "metrics"))]
+#[path = "metrics/no_text.rs"]
+mod text;
 
+use self::text::{CONTENT_TYPE, Collected, metrics};
+use crate::exit::left_out;
 use crate::output::Condition;
 use httparse::Status;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::registry::Registry;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +47,7 @@ const STALE: Duration = Duration::from_secs(60);
 pub(crate) use sensors::Sensors;
 
 /// What is served.
-pub(crate) trait Served: Collector {
+pub(crate) trait Served: Collected {
     /// What is wrong, a sentence each.
     fn problems(&self) -> Vec<String>;
 
@@ -52,16 +55,6 @@ pub(crate) trait Served: Collector {
     fn protections(&self) -> &[(&'static str, String)] {
         &[]
     }
-}
-
-/// The text of `/metrics`, in Prometheus' format 0.0.4, which all that scrape can read.
-fn metrics(served: impl Served) -> String {
-    let mut registry = Registry::with_prefix("corelane");
-    registry.register_collector(Box::new(served));
-    let mut text = String::new();
-    // A `String` takes all that is written to it.
-    let _ = prometheus_text::encode(&mut text, &registry);
-    text
 }
 
 /// The document of `/healthz`, and whether all is well.
@@ -181,144 +174,6 @@ impl Served for Snapshot {
     }
 }
 
-impl Collector for Snapshot {
-    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut out = Families { encoder };
-        let interfaces = |number: fn(&Interface) -> u64| {
-            self.interfaces.iter().map(move |interface| (interface.name.as_str(), number(interface)))
-        };
-        let outputs = |number: fn(&OutputState) -> u64| {
-            self.outputs.iter().map(move |output| (output.name.as_str(), number(output)))
-        };
-        out.counters(
-            "capture_packets",
-            "Packets that passed the filter, dropped ones included",
-            "interface",
-            interfaces(|of| of.packets),
-        )?;
-        out.counters("capture_drops", "Packets that found the ring full", "interface", interfaces(|of| of.drops))?;
-        out.counters("capture_freezes", "Times that the ring was full", "interface", interfaces(|of| of.freezes))?;
-        out.counters(
-            "capture_truncated",
-            "Packets longer than what is captured of one",
-            "interface",
-            interfaces(|of| of.truncated),
-        )?;
-        out.counter("bytes", "Bytes of the analysed packets, as on the wire", self.bytes)?;
-        out.gauge(
-            "packet_lag_seconds",
-            "Time from the arrival of the last packet to its analysis",
-            self.packet_lag.as_secs_f64(),
-        )?;
-        if let Some(time) = self.last_packet_ns {
-            // A floating-point number holds the nanoseconds of no recent time, but the seconds and their millionths.
-            let seconds = Duration::from_nanos(time).as_secs_f64();
-            out.gauge("last_packet_timestamp_seconds", "Time of the last packet since the epoch", seconds)?;
-        }
-        out.gauge("conversations", "Open conversations", self.conversations)?;
-        out.gauge("scan_groups", "Groups of failures that may become scans", self.scan_groups)?;
-        out.gauges("memory_bytes", "Memory in use", "part", items(&self.memory))?;
-        out.counters("refused", "What a limit of memory refused", "part", items(&self.refused))?;
-        out.counters("evicted", "What gave way to something newer", "reason", items(&self.evicted))?;
-        out.counters("alerts", "Alerts", "kind", items(&self.alerts))?;
-        out.counters("events", "Events that were written", "type", items(&self.events))?;
-        out.counters("output_errors", "Attempts to write that failed", "output", outputs(|of| of.errors))?;
-        out.counters("output_dropped", "Lines or records that were lost", "output", outputs(|of| of.dropped))?;
-        out.gauges("queue_fill_ratio", "Fill of the queues before a stage", "stage", items(&self.queue_fill))?;
-        let labels = [("version", env!("CARGO_PKG_VERSION"))];
-        out.encoder.encode_descriptor("build", "The program", None, MetricType::Info)?.encode_info(&labels)
-    }
-}
-
-fn items<N: Copy>(by: &By<N>) -> impl Iterator<Item = (&str, N)> {
-    by.iter().map(|(label, number)| (label.as_ref(), *number))
-}
-
-/// Writes families of metrics, those that have samples.
-struct Families<'a> {
-    encoder: DescriptorEncoder<'a>,
-}
-
-impl Families<'_> {
-    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        write_counter(self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?, value)
-    }
-
-    fn gauge(&mut self, name: &str, help: &str, value: impl Into<Number>) -> fmt::Result {
-        write_gauge(self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?, value.into())
-    }
-
-    fn counters<'a>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: impl Iterator<Item = (&'a str, u64)>,
-    ) -> fmt::Result {
-        self.family(name, help, MetricType::Counter, label, values, write_counter)
-    }
-
-    fn gauges<'a, N: Into<Number>>(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: impl Iterator<Item = (&'a str, N)>,
-    ) -> fmt::Result {
-        let values = values.map(|(label, value)| (label, value.into()));
-        self.family(name, help, MetricType::Gauge, label, values, write_gauge)
-    }
-
-    fn family<'a, N>(
-        &mut self,
-        name: &str,
-        help: &str,
-        kind: MetricType,
-        label: &str,
-        values: impl Iterator<Item = (&'a str, N)>,
-        write: fn(MetricEncoder<'_>, N) -> fmt::Result,
-    ) -> fmt::Result {
-        let mut values = values.peekable();
-        if values.peek().is_none() {
-            return Ok(());
-        }
-        let mut encoder = self.encoder.encode_descriptor(name, help, None, kind)?;
-        for (value_of_label, number) in values {
-            write(encoder.encode_family(&[(label, value_of_label)])?, number)?;
-        }
-        Ok(())
-    }
-}
-
-fn write_counter(mut encoder: MetricEncoder<'_>, value: u64) -> fmt::Result {
-    encoder.encode_counter::<NoLabelSet, _, u64>(&value, None)
-}
-
-fn write_gauge(mut encoder: MetricEncoder<'_>, value: Number) -> fmt::Result {
-    match value {
-        Number::Whole(value) => encoder.encode_gauge(&value),
-        Number::Float(value) => encoder.encode_gauge(&value),
-    }
-}
-
-/// The value of a gauge. Whole numbers keep all their digits.
-enum Number {
-    Whole(u64),
-    Float(f64),
-}
-
-impl From<u64> for Number {
-    fn from(value: u64) -> Self {
-        Number::Whole(value)
-    }
-}
-
-impl From<f64> for Number {
-    fn from(value: f64) -> Self {
-        Number::Float(value)
-    }
-}
-
 /// A string of JSON.
 fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
@@ -341,6 +196,9 @@ fn quoted(text: &str) -> String {
 ///
 /// A sentence for the user.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    if cfg!(not(feature = "metrics")) {
+        return Err(left_out("`/metrics`", "metrics"));
+    }
     let port = text.strip_prefix(':').unwrap_or(text);
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let address =
@@ -545,7 +403,7 @@ fn respond<S: Served>(method: &str, path: &str, source: &impl Fn() -> S) -> Answ
         "/metrics" | "/healthz" if !matches!(method, "GET" | "HEAD") => {
             Answer::error("405 Method Not Allowed", "GET and HEAD are answered.")
         }
-        "/metrics" => Answer { status: "200 OK", kind: prometheus_text::CONTENT_TYPE, body: metrics(source()) },
+        "/metrics" => Answer { status: "200 OK", kind: CONTENT_TYPE, body: metrics(source()) },
         "/healthz" => {
             let (body, is_well) = health(&source());
             let status = if is_well { "200 OK" } else { "503 Service Unavailable" };

@@ -442,13 +442,14 @@ fn events(arguments: &MonitorArguments) -> Events {
 
 /// Checks the plan by a run over no captures.
 fn check(settings: &Settings, plan: &Plan) -> Result<(), PlanError> {
-    corelane_monitor::run::<Inputs>([], settings, plan, &Progress::new(), |_, _| {}).map(drop)
+    corelane_monitor::run(Vec::<&mut Input>::new(), settings, plan, &Progress::new(), |_, _| {}).map(drop)
 }
 
 /// The message why the plan cannot be carried out, with the option that asked for it.
 fn with_option(error: PlanError) -> String {
     let option = match error {
         PlanError::TooManyAnalyzers => "--analyzers",
+        PlanError::NotBuilt(_) => "--queue",
         PlanError::NoBatch(_) | PlanError::Queue(ChannelError::BadBatch) => "--queue-batch",
         PlanError::Queue(_) => "--queue-capacity",
         PlanError::NoSuchCpu(_) => "--cpus",
@@ -466,6 +467,7 @@ pub(crate) enum Input {
 
 impl Input {
     /// The same, with captures played as fast as they were recorded.
+    #[cfg(feature = "top")]
     pub(crate) fn played(self, play: impl FnOnce(Inputs) -> Replay) -> Self {
         match self {
             Input::Files(inputs) => Input::Replay(Box::new(play(*inputs))),

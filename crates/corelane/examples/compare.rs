@@ -1,6 +1,6 @@
 //! Throughput and round trip of every single-producer single-consumer design, side by side.
 //!
-//! `cargo run --release -p corelane --example compare [-- ROUNDS]`
+//! `cargo run --profile dist -p corelane --example compare [-- ROUNDS]`
 //!
 //! Each round measures every design once, in rotated order, in this one process, with the two threads pinned to two
 //! CPUs. Quote the medians; a wide range between minimum and maximum says that the machine was busy. The full

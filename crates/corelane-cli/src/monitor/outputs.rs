@@ -3,7 +3,7 @@
 use super::publish::Publisher;
 use super::service::Service;
 use super::{Analysed, User, events, open};
-use crate::args::{Format, MonitorArguments};
+use crate::args::{Capture, Format, MonitorArguments};
 use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
 use crate::progress::color;
@@ -109,6 +109,7 @@ impl Outputs {
     }
 
     /// A screen alone.
+    #[cfg(feature = "top")]
     pub(crate) fn on_screen(screen: Screen) -> Self {
         Outputs {
             format: Format::Text,
@@ -300,9 +301,8 @@ impl Eve {
 /// What a page is about.
 fn origin(arguments: &MonitorArguments) -> Origin {
     let files = arguments.files.iter().map(|file| file.display().to_string()).collect();
-    let program =
-        arguments.capture.filter_program.as_ref().map(|path| ("--filter-program", path.display().to_string()));
-    #[cfg(feature = "libpcap")]
-    let program = arguments.capture.filter.clone().map(|expression| ("--filter", expression)).or(program);
-    Origin { files, is_demo: arguments.demo, filter: program }
+    let Capture { filter, filter_program, .. } = &arguments.capture;
+    let program = filter_program.as_ref().map(|path| ("--filter-program", path.display().to_string()));
+    let filter = filter.clone().map(|expression| ("--filter", expression)).or(program);
+    Origin { files, is_demo: arguments.demo, filter }
 }

@@ -4,7 +4,7 @@
 //! has already is not written again. One on an interface begins a new epoch, and the aggregator says which seconds it
 //! has lost.
 
-use crate::args::{Connection, MonitorArguments};
+use crate::args::MonitorArguments;
 use crate::exit::{Exit, complain};
 use crate::interrupt::Interrupt;
 use crate::output::{Condition, is_standard};
@@ -45,18 +45,6 @@ struct Server {
     options: NatsOptions,
     folder: PathBuf,
     sender: Option<Sender>,
-}
-
-impl Connection {
-    /// How to reach a server by these options.
-    pub(crate) fn options(&self) -> NatsOptions {
-        NatsOptions {
-            credentials: self.nats_credentials.clone(),
-            root_certificates: self.nats_ca.clone(),
-            client_certificate: self.nats_cert.clone().zip(self.nats_key.clone()),
-            ..NatsOptions::from_environment()
-        }
-    }
 }
 
 /// Where batches go, if they are to go anywhere.
@@ -134,7 +122,7 @@ impl Publisher {
         let server = match place {
             Place::Files(_) => None,
             Place::Nats(url) => {
-                let options = publishing.connection.options();
+                let options = NatsOptions::new(&publishing.connection);
                 Some(Server { url, options, folder, sender: None })
             }
         };
@@ -266,8 +254,9 @@ fn description(arguments: &MonitorArguments, settings: &Settings) -> Result<Stri
         let program = fs::read(path).map_err(|error| format!("--filter-program {}: {error}", path.display()))?;
         let _ = writeln!(text, "filter {program:?}");
     }
-    #[cfg(feature = "libpcap")]
-    let _ = writeln!(text, "filter {:?}", capture.filter);
+    if let Some(filter) = &capture.filter {
+        let _ = writeln!(text, "filter {filter:?}");
+    }
     for file in arguments.files.iter().filter(|file| !is_standard(file)) {
         // What cannot be looked at is said when it is read.
         let facts = fs::metadata(file).and_then(|facts| Ok((facts.len(), facts.modified()?))).ok();

@@ -1,6 +1,7 @@
 //! What an aggregator asks of an engine, whatever carries the batches.
 
 use super::log::is_sensor_name;
+use crate::exit::left_out;
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::io;
@@ -8,6 +9,11 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+/// What is said of a server's name without the feature `nats`.
+pub(super) fn without_nats() -> String {
+    left_out("NATS", "nats")
+}
 
 /// Where batches go to and come from, as `--publish` and `--from` name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +56,9 @@ impl FromStr for Place {
         }
         if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
             return Err("its port has to be a number from 1 to 65535".into());
+        }
+        if !cfg!(feature = "nats") {
+            return Err(without_nats());
         }
         let scheme = &text[..text.find(':').expect("it begins with a scheme") + 3];
         Ok(Place::Nats(format!("{scheme}{server}")))
@@ -319,15 +328,19 @@ mod tests {
 
     #[test]
     fn places_are_read() {
+        for (text, place) in
+            [("file:/var/lib/x", Place::Files("/var/lib/x".into())), ("file:x", Place::Files("x".into()))]
+        {
+            assert_eq!(text.parse(), Ok(place), "{text}");
+        }
         for (text, place) in [
-            ("file:/var/lib/x", Place::Files("/var/lib/x".into())),
-            ("file:x", Place::Files("x".into())),
             ("nats://127.0.0.1:4222", Place::Nats("nats://127.0.0.1:4222".into())),
             ("nats://host/", Place::Nats("nats://host".into())),
             ("tls://[::1]:4222", Place::Nats("tls://[::1]:4222".into())),
             ("tls://[::1]", Place::Nats("tls://[::1]".into())),
         ] {
-            assert_eq!(text.parse(), Ok(place), "{text}");
+            let read = if cfg!(feature = "nats") { Ok(place) } else { Err(without_nats()) };
+            assert_eq!(text.parse(), read, "{text}");
         }
         for (text, part) in [
             ("", "begin with"),

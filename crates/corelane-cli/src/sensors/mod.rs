@@ -28,10 +28,15 @@
 //! | `nats.rs` | a connection to a NATS server, the stream and the settings |
 //! | `nats/sender.rs` | from a log to the stream |
 //! | `nats/reader.rs` | the engine of a NATS server |
+//! | `no_nats.rs` | in its place without the feature `nats` |
 
 mod engine;
 mod files;
 mod log;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(not(feature = "nats"))]
+#[path = "no_nats.rs"]
 mod nats;
 mod spool;
 
@@ -39,6 +44,6 @@ pub(crate) use self::{
     engine::{Engine, EngineError, Place, Read, shards_name},
     files::Files,
     log::is_sensor_name,
-    nats::{Nats, NatsOptions, Sender},
+    nats::{NatsOptions, Sender, engine as nats_engine},
     spool::{Full, Spool, SpoolError},
 };

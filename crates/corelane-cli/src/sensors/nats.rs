@@ -29,6 +29,8 @@ mod tests;
 
 pub(crate) use self::{reader::Nats, sender::Sender};
 
+use super::Engine;
+use crate::args::Connection;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
@@ -67,6 +69,15 @@ const BATCH: &str = "Corelane-Batch";
 
 /// The header with those of the batch that was sent before it.
 const AFTER: &str = "Corelane-After";
+
+/// The engine of a server. One that only looks makes nothing there.
+///
+/// # Errors
+///
+/// Options or files that cannot be used. A server that cannot be reached is none.
+pub(crate) fn engine(url: &str, options: &NatsOptions, only_looks: bool) -> Result<Box<dyn Engine>, NatsError> {
+    Ok(Box::new(if only_looks { Nats::that_looks(url, options) } else { Nats::new(url, options) }?))
+}
 
 /// How to reach a NATS server, and how to be let in.
 #[derive(Clone)]
@@ -113,10 +124,15 @@ impl Debug for NatsOptions {
 }
 
 impl NatsOptions {
-    /// The defaults, with the token of the environment variable `CORELANE_NATS_TOKEN`, if there is one.
-    pub(crate) fn from_environment() -> Self {
-        let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
-        NatsOptions { token, ..NatsOptions::default() }
+    /// These options, with the token of the environment variable `CORELANE_NATS_TOKEN`, if there is one.
+    pub(crate) fn new(connection: &Connection) -> Self {
+        NatsOptions {
+            credentials: connection.nats_credentials.clone(),
+            token: std::env::var(TOKEN).ok().filter(|token| !token.is_empty()),
+            root_certificates: connection.nats_ca.clone(),
+            client_certificate: connection.nats_cert.clone().zip(connection.nats_key.clone()),
+            ..NatsOptions::default()
+        }
     }
 
     /// Checks the names and the files, which are read once here: so that what is wrong is said at once, and not by a
