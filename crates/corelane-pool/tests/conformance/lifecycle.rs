@@ -1,4 +1,4 @@
-use crate::support::{ALL, Gate, LONG, QUEUES, T, builder, bump, occupy, until};
+use crate::support::{ALL, Gate, LONG, QUEUES, T, at_the_end_of_this_thread, builder, bump, occupy, until};
 use corelane_pool::{JoinError, OnDrop, Reason, Rejection, ThreadPool};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -249,6 +249,74 @@ pub(crate) fn p20_a_worker_drops_the_last_handle() {
         drop(pool);
         gate.open();
         receiver.recv_timeout(LONG).unwrap();
+    }
+}
+
+/// The thread that joined it would wait for itself, or for one that waits for it.
+pub(crate) fn p20_a_thread_local_of_a_worker_does_not_wait() {
+    for queueing in ALL {
+        for threads in [1, 2] {
+            let (sender, is_terminated) = mpsc::channel();
+            let pool = builder(queueing, 0, 2)
+                .keep_alive(Duration::from_millis(1))
+                .on_terminated(move || sender.send(()).unwrap())
+                .build()
+                .unwrap();
+            let (sender, waits) = mpsc::channel();
+            let (gate, left) = (Gate::new(), Gate::new());
+            for _ in 0..threads {
+                let (kept, sender, gate, left) = (pool.clone(), sender.clone(), gate.clone(), left.clone());
+                pool.execute(move || {
+                    at_the_end_of_this_thread(move || {
+                        // The other one has left by then, and joins this one.
+                        left.pass();
+                        sender.send((kept.join(), kept.await_termination(LONG))).unwrap();
+                        // The last one, at times.
+                        drop(kept);
+                    });
+                    gate.pass();
+                })
+                .unwrap();
+            }
+            gate.await_comers(threads);
+            drop(pool);
+            gate.open();
+            left.await_comers(1);
+            std::thread::sleep(T);
+            left.open();
+            for _ in 0..threads {
+                assert_eq!(waits.recv_timeout(LONG), Ok((false, false)));
+            }
+            is_terminated.recv_timeout(LONG).unwrap();
+        }
+    }
+}
+
+pub(crate) fn p20_what_comes_after_a_worker_does_not_wait() {
+    for queueing in ALL {
+        let (sender, waits) = mpsc::channel();
+        let kept = Arc::new(Mutex::new(None));
+        let keeps = kept.clone();
+        let pool = builder(queueing, 0, 1)
+            .keep_alive(Duration::from_millis(1))
+            .start_with(move |worker| {
+                let (kept, sender) = (keeps.clone(), sender.clone());
+                std::thread::Builder::new().spawn(move || {
+                    worker.run();
+                    let pool: ThreadPool = kept.lock().unwrap().take().unwrap();
+                    sender.send(pool.join()).unwrap();
+                    drop(pool);
+                    sender.send(false).unwrap();
+                })
+            })
+            .build()
+            .unwrap();
+        *kept.lock().unwrap() = Some(pool.clone());
+        pool.spawn(|| ()).unwrap().join().unwrap();
+        drop(pool);
+        for _ in 0..2 {
+            assert_eq!(waits.recv_timeout(LONG), Ok(false));
+        }
     }
 }
 

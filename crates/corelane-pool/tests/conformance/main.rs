@@ -14,6 +14,7 @@ mod execution;
 mod failures;
 mod growth;
 mod lifecycle;
+mod panics;
 mod rejection;
 mod scopes;
 mod support;
@@ -94,6 +95,8 @@ mod suite {
             p20_dropping_the_last_handle_detaches_if_asked_for
             p20_a_worker_does_not_wait_for_itself
             p20_a_worker_drops_the_last_handle
+            p20_a_thread_local_of_a_worker_does_not_wait
+            p20_what_comes_after_a_worker_does_not_wait
             p21_thread_locals_are_dropped_when_join_returns
             a_pool_without_threads_terminates
         }
@@ -113,6 +116,9 @@ mod suite {
             p15_a_worker_is_never_run
             p15_callers_that_rely_on_a_start_that_fails
             p15_a_thread_that_is_left_relies_on_no_start
+        }
+        panics {
+            the_table_is_true
         }
     }
 }
