@@ -117,6 +117,8 @@ pub(crate) struct Work {
 pub(crate) type Start = Box<dyn Fn(Arc<Shared>, Arc<Slot>) -> io::Result<JoinHandle<()>> + Send + Sync>;
 
 pub(crate) struct Shared {
+    /// The pool's number, from 1.
+    pub(crate) id: u64,
     pub(crate) config: Config,
     start: Start,
     /// The queue in which idle threads wait.
@@ -192,7 +194,9 @@ impl Shared {
             Queueing::HandOff(fairness) => fairness,
             Queueing::Unbounded | Queueing::Bounded(_) => Fairness::Unfair,
         };
+        static POOLS: AtomicU64 = AtomicU64::new(0);
         let shared = Self {
+            id: POOLS.fetch_add(1, Relaxed) + 1,
             idle: SynchronousQueue::new(fairness),
             state: Padded(Mutex::new(State {
                 backlog: Backlog::new(config.queueing),

@@ -3,7 +3,7 @@
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
 use crate::sync::{Arc, lock, thread_local};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
@@ -66,6 +66,7 @@ impl Worker {
         }
         let before = {
             let _context = Context::enter(&self.shared, &self.slot);
+            let _ = POOL.try_with(|pool| pool.set(self.shared.id));
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
             let first = lock(&self.slot.first).take();
@@ -95,6 +96,11 @@ thread_local! {
     // Loom's macro knows no `const`.
     #[allow(clippy::missing_const_for_thread_local)]
     static CONTEXT: RefCell<Option<(Arc<Shared>, Arc<Slot>)>> = RefCell::new(None);
+
+    // Of the pool that this thread belongs to, from the start of its worker to the end of the thread. It has no
+    // destructor, so the destructors of other thread-locals find it.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static POOL: Cell<u64> = Cell::new(0);
 }
 
 /// While this value lives, the thread is known as the pool's.
@@ -118,6 +124,12 @@ impl Drop for Context {
 pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Shared>, &Slot) -> R) -> Option<R> {
     // A thread-local that is dropped later may also call this.
     CONTEXT.try_with(|context| context.borrow().as_ref().map(|(shared, slot)| f(shared, slot))).ok().flatten()
+}
+
+/// Whether this thread belongs to the pool of that number, so that it cannot wait for the pool's end. Where a platform
+/// destroys even thread-locals without destructors, a thread that ends is taken for the pool's.
+pub(crate) fn belongs_to(id: u64) -> bool {
+    POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
 }
 
 /// Counts a panic that another part of the pool handles.
