@@ -150,6 +150,12 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
+/// What a panic says, if its payload is a text.
+pub(crate) fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("its payload is no text")
+}
+
 /// A fault in a [`Builder`](crate::Builder)'s settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -81,12 +81,9 @@ impl Shared {
         Rejected::new(task, reason)
     }
 
-    /// Drops a task. Its destructor may panic.
     fn discard(&self, task: Task) {
         self.discarded.fetch_add(1, Relaxed);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-            self.take_panic(payload);
-        }
+        self.let_go(task);
     }
 
     /// The work of a thread between its start and its end.
@@ -119,7 +116,7 @@ impl Shared {
             further += 1;
         }
         self.go_on(state);
-        (0..further).for_each(|_| drop(self.start(None)));
+        (0..further).for_each(|_| self.let_go(self.start(None)));
         Ok(())
     }
 }

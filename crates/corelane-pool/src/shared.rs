@@ -6,14 +6,16 @@
 //!    ended threads. A task that is [handed over](crate::hand_off) does not take the lock. The [queue](crate::queue) is
 //!    under the same lock, so no proof about two separate words is needed.
 //! 2. A thread is counted before it is started, so there are never more threads than allowed. It is *live* once it
-//!    runs. It is *present* until the last of its hooks has returned. If a start fails, its counts are taken back, and
-//!    the task goes back to its caller.
+//!    runs. It is *present* until the last of its hooks has returned. If a start fails before the thread has begun, the
+//!    thread never runs, its counts are taken back, and the task goes back to its caller. If the thread has begun, it
+//!    stays: which of the two came first is decided under a lock of the thread's [`Slot`].
 //! 3. A thread decides to end under the lock, after another look for work. From then on it is not counted.
 //! 4. A thread that has ended leaves its join handle behind. The next thread that ends joins it, or a caller that waits
 //!    for the end of all threads does. So at most one handle is kept. When a join returns, all threads have ended, and
 //!    their thread-locals have been dropped.
 
 use crate::backlog::Backlog;
+use crate::error::message;
 use crate::settings::{Config, Hook, Limits, Queueing};
 use crate::slot::{Slot, Tally, add, join_all};
 use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
@@ -178,13 +180,13 @@ pub struct Counts {
     pub accepted: u64,
     /// Tasks that have ended, by return or by panic.
     pub completed: u64,
-    /// Panics of tasks and hooks.
+    /// Panics of tasks, hooks and `start_with`, and of drops that the pool makes.
     pub panicked: u64,
     /// Tasks that were returned or run by their callers.
     pub rejected: u64,
     /// Tasks that a policy dropped; see [`Rejection`](crate::Rejection).
     pub discarded: u64,
-    /// Threads that could not be started.
+    /// Starts that failed, by an error or a panic. If the thread had begun by then, it stays.
     pub failed_starts: u64,
 }
 
@@ -267,7 +269,8 @@ impl Shared {
         self.hints.threads.store(state.threads, Relaxed);
     }
 
-    /// Starts a thread that was counted. If that fails, returns the error and the task; the counts are taken back.
+    /// Starts a thread that was counted. If it will not run, returns the error and the task; the counts are taken back.
+    /// If the start fails after the thread has begun, the thread stays, and there is no error.
     pub(crate) fn start(self: &Arc<Self>, first: Option<Task>) -> Result<(), (io::Error, Option<Task>)> {
         let number = {
             let mut state = self.lock();
@@ -275,20 +278,32 @@ impl Shared {
             state.started - 1
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
-        // The lock on the handle is held during the start, so a caller that joins the thread waits until the handle is
-        // there.
-        let mut handle = lock(&slot.handle);
-        match (self.start)(self.clone(), slot.clone()) {
-            Ok(started) => {
-                *handle = Some(started);
-                Ok(())
-            }
-            Err(error) => {
-                self.failed_starts.fetch_add(1, Relaxed);
-                let first = lock(&slot.first).take();
-                Err((error, first))
+        let mut panic = None;
+        let started = catch_unwind(AssertUnwindSafe(|| (self.start)(self.clone(), slot.clone())));
+        let started = started.unwrap_or_else(|payload| {
+            let error = io::Error::other(format!("the start panicked: {}", message(&*payload)));
+            panic = Some(payload);
+            Err(error)
+        });
+        let (handle, error) = match started {
+            Ok(handle) => (Some(handle), None),
+            Err(error) => (None, Some(error)),
+        };
+        if error.is_some() {
+            self.failed_starts.fetch_add(1, Relaxed);
+            if slot.give_up() {
+                self.never_started();
             }
         }
+        let outcome = match slot.launched(handle) {
+            Err(first) => Err((error.unwrap_or_else(|| io::Error::other("the worker was dropped")), first)),
+            Ok(()) => {
+                self.let_go(error);
+                Ok(())
+            }
+        };
+        panic.into_iter().for_each(|payload| self.take_panic(payload));
+        outcome
     }
 
     /// Takes back the counts of a thread that will not run.
@@ -354,6 +369,13 @@ impl Shared {
         if let Some(hook) = hook
             && let Err(payload) = catch_unwind(AssertUnwindSafe(|| hook(argument)))
         {
+            self.take_panic(payload);
+        }
+    }
+
+    /// Drops a value of the user's. Its destructor may panic.
+    pub(crate) fn let_go<T>(&self, value: T) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
             self.take_panic(payload);
         }
     }

@@ -2,13 +2,13 @@
 
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, lock, thread_local};
+use crate::sync::{Arc, thread_local};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
-/// without [`run`](Self::run), it counts as never started. Its first task is then dropped with it or returned to the
-/// caller.
+/// without [`run`](Self::run), it counts as never started. Its first task is then returned to the caller or, if
+/// `start_with` has returned, dropped with it.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -59,17 +59,15 @@ impl Worker {
         self.shared.config.stack_size
     }
 
-    /// Runs tasks until the pool lets the thread end. The thread should end after this call.
+    /// Runs tasks until the pool lets the thread end. The thread should end after this call. Returns at once if the
+    /// start has failed in the meantime.
     pub fn run(self) {
-        if !self.slot.claim() {
-            return;
-        }
+        let Some(first) = self.slot.begin() else { return };
         let before = {
             let _context = Context::enter(&self.shared, &self.slot);
             let _ = POOL.try_with(|pool| pool.set(self.shared.id));
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
-            let first = lock(&self.slot.first).take();
             self.shared.serve(&self.slot, first);
             self.shared.hook(&self.shared.config.on_thread_stop, self.slot.number);
             self.shared.leave(&self.slot)
@@ -80,8 +78,9 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if self.slot.claim() {
+        if self.slot.give_up() {
             self.shared.never_started();
+            self.shared.let_go(self.slot.orphan());
         }
     }
 }

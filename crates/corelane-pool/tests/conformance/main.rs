@@ -114,6 +114,7 @@ mod suite {
             p15_a_further_start_fails
             p15_now_and_then_a_start_fails
             p15_a_worker_is_never_run
+            p15_a_worker_is_run_too_late
             p15_callers_that_rely_on_a_start_that_fails
             p15_a_thread_that_is_left_relies_on_no_start
         }

@@ -13,8 +13,10 @@ use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/guarantees.md");
 
-/// The first words of each row, and what shows that the row is true.
-const ROWS: [(&str, fn(Queueing)); 14] = [
+type Row = (&'static str, fn(Queueing));
+
+/// The first cell of each row, and what shows that the row is true.
+const ROWS: [Row; 14] = [
     ("a task", a_task),
     ("a task of a scope", a_task_of_a_scope),
     ("the closure of a scope", the_closure_of_a_scope),
