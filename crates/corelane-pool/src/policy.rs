@@ -8,6 +8,7 @@ use crate::shared::{Shared, Work};
 use crate::slot::Slot;
 use crate::sync::{Arc, Relaxed, SeqCst, fence};
 use crate::task::Task;
+use crate::worker::Context;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Shared {
@@ -43,6 +44,7 @@ impl Shared {
             Rejection::Return => Err(self.reject(task, reason)),
             Rejection::CallerRuns => {
                 self.rejected.fetch_add(1, Relaxed);
+                let _context = Context::enter(self, None);
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
                     self.take_panic(payload);
                 }

@@ -3,7 +3,7 @@
 use crate::error::{BuildError, Rejected};
 use crate::settings::{OnDrop, Queueing};
 use crate::shared::{Counts, Shared};
-use crate::slot::add;
+use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed};
 use crate::task::{Job, Task, TaskHandle};
 use crate::worker::{belongs_to, count_panic, with_current};
@@ -80,7 +80,7 @@ impl ThreadPool {
         Self(Arc::new(Handle { shared }))
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 
@@ -379,7 +379,7 @@ impl Waits {
 fn note_wait(came: Instant) {
     let waited = came.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
     with_current(|_, slot| {
-        let tally = &slot.tally;
+        let Some(Slot { tally, .. }) = slot else { return };
         add(&tally.waits, 1);
         add(&tally.waited, waited);
         let longest = tally.longest_wait.load(Relaxed).max(waited);

@@ -380,14 +380,19 @@ impl Shared {
         }
     }
 
+    /// Counts a panic that happened in no thread of the pool, or whose thread may not count it.
+    pub(crate) fn count_panic(&self) {
+        self.lock().totals.panicked += 1;
+    }
+
     /// Counts a panic, and gives it to the handler.
     pub(crate) fn take_panic(&self, payload: Box<dyn Any + Send>) {
-        self.lock().totals.panicked += 1;
+        self.count_panic();
         self.hand_panic(payload);
     }
 
     /// Gives a counted panic to the handler. A panic of the handler, or of the payload's drop, ends here.
-    fn hand_panic(&self, payload: Box<dyn Any + Send>) {
+    pub(crate) fn hand_panic(&self, payload: Box<dyn Any + Send>) {
         let handled = catch_unwind(AssertUnwindSafe(|| match &self.config.on_panic {
             Some(handler) => handler(payload),
             None => drop(payload),

@@ -64,7 +64,7 @@ impl Worker {
     pub fn run(self) {
         let Some(first) = self.slot.begin() else { return };
         let before = {
-            let _context = Context::enter(&self.shared, &self.slot);
+            let _context = Context::enter(&self.shared, Some(&self.slot));
             let _ = POOL.try_with(|pool| pool.set(self.shared.id));
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
@@ -91,10 +91,13 @@ impl fmt::Debug for Worker {
     }
 }
 
+/// The pool whose tasks a thread runs, and the thread's slot unless it is only a caller that runs a task itself.
+type Place = Option<(Arc<Shared>, Option<Arc<Slot>>)>;
+
 thread_local! {
     // Loom's macro knows no `const`.
     #[allow(clippy::missing_const_for_thread_local)]
-    static CONTEXT: RefCell<Option<(Arc<Shared>, Arc<Slot>)>> = RefCell::new(None);
+    static CONTEXT: RefCell<Place> = RefCell::new(None);
 
     // Of the pool that this thread belongs to, from the start of its worker to the end of the thread. It has no
     // destructor, so the destructors of other thread-locals find it.
@@ -102,27 +105,35 @@ thread_local! {
     static POOL: Cell<u64> = Cell::new(0);
 }
 
-/// While this value lives, the thread is known as the pool's.
-struct Context;
+/// While this value lives, what the thread runs counts for the pool. Afterwards as before.
+pub(crate) struct Context(Place);
 
 impl Context {
-    fn enter(shared: &Arc<Shared>, slot: &Arc<Slot>) -> Self {
-        CONTEXT.with(|context| *context.borrow_mut() = Some((shared.clone(), slot.clone())));
-        Self
+    pub(crate) fn enter(shared: &Arc<Shared>, slot: Option<&Arc<Slot>>) -> Self {
+        Self(replace(Some((shared.clone(), slot.cloned()))))
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // Takes the value out first: the pool's data is dropped when the thread-local is no longer borrowed.
-        drop(CONTEXT.with(|context| context.borrow_mut().take()));
+        // The pool's data is dropped when the thread-local is no longer borrowed.
+        drop(replace(self.0.take()));
     }
 }
 
-/// Calls `f` with the pool and the slot of this thread, if the thread belongs to a pool.
-pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Shared>, &Slot) -> R) -> Option<R> {
+/// Nothing in a destructor of a thread-local that is dropped later.
+fn replace(place: Place) -> Place {
+    CONTEXT.try_with(|context| context.replace(place)).ok().flatten()
+}
+
+/// Calls `f` with the pool whose tasks this thread runs, and with the thread's slot.
+pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
     // A thread-local that is dropped later may also call this.
-    CONTEXT.try_with(|context| context.borrow().as_ref().map(|(shared, slot)| f(shared, slot))).ok().flatten()
+    let _ = CONTEXT.try_with(|context| {
+        if let Some((shared, slot)) = &*context.borrow() {
+            f(shared, slot.as_deref());
+        }
+    });
 }
 
 /// Whether this thread belongs to the pool of that number, so that it cannot wait for the pool's end. Where a platform
@@ -133,5 +144,8 @@ pub(crate) fn belongs_to(id: u64) -> bool {
 
 /// Counts a panic that another part of the pool handles.
 pub(crate) fn count_panic() {
-    with_current(|_, slot| add(&slot.tally.panicked, 1));
+    with_current(|shared, slot| match slot {
+        Some(slot) => add(&slot.tally.panicked, 1),
+        None => shared.count_panic(),
+    });
 }
