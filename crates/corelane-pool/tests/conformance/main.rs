@@ -10,6 +10,7 @@
 //! | P23 | neither priorities nor expiry |
 #![cfg(not(any(loom, shuttle)))]
 
+mod errors;
 mod execution;
 mod failures;
 mod growth;
@@ -117,6 +118,11 @@ mod suite {
             p15_a_worker_is_run_too_late
             p15_callers_that_rely_on_a_start_that_fails
             p15_a_thread_that_is_left_relies_on_no_start
+        }
+        errors {
+            panics_name_the_callers_line
+            errors_read_well_in_a_log
+            a_name_with_a_zero_byte_is_refused
         }
         panics {
             the_table_is_true
