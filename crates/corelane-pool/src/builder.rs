@@ -222,7 +222,7 @@ impl Builder {
     /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
     ///
     /// # Errors
-    /// No threads, more core threads than threads, or a queue with room for no task.
+    /// No threads, more core threads than threads, a queue with room for no task, or a name with a zero byte.
     pub fn build(self) -> Result<ThreadPool, BuildError> {
         let (core, max) = match self.config.queueing {
             Queueing::HandOff(_) => (0, MAX_THREADS),
@@ -234,6 +234,9 @@ impl Builder {
         let max = self.max.unwrap_or(core.max(max));
         let limits = Limits { core, max, keep_alive: self.keep_alive, core_may_leave: self.core_may_leave };
         limits.check()?;
+        if self.config.name.as_ref().is_some_and(|name| name.contains('\0')) {
+            return Err(BuildError::ZeroInName);
+        }
         Ok(ThreadPool::new(Arc::new(Shared::new(self.config, limits, self.start))))
     }
 }

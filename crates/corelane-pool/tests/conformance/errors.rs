@@ -1,7 +1,7 @@
 //! What errors say, and which line a panic names.
 
 use crate::support::{UNFAIR, builder, occupy};
-use corelane_pool::{JoinError, Queueing, Rejected, Rejection, ThreadPool};
+use corelane_pool::{BuildError, JoinError, Queueing, Rejected, Rejection, ThreadPool};
 use std::cell::RefCell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -85,5 +85,6 @@ pub(crate) fn errors_read_well_in_a_log() {
 /// The operating system takes no such name: without a look at it each start would fail.
 pub(crate) fn a_name_with_a_zero_byte_is_refused() {
     let error = builder(UNFAIR, 1, 1).name("pool\0").build().unwrap_err();
+    assert_eq!(error, BuildError::ZeroInName);
     assert_eq!(error.to_string(), "the name of the threads has a zero byte: choose another name");
 }
