@@ -98,6 +98,8 @@ mod suite {
             p20_a_worker_drops_the_last_handle
             p20_a_thread_local_of_a_worker_does_not_wait
             p20_what_comes_after_a_worker_does_not_wait
+            p20_a_start_does_not_wait_for_the_end
+            what_the_pool_calls_may_call_the_pool
             p21_thread_locals_are_dropped_when_join_returns
             a_pool_without_threads_terminates
         }
