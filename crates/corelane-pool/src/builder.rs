@@ -213,8 +213,8 @@ impl Builder {
     /// task gets an error, with the task. If the thread has begun, it stays, and the error is dropped; a
     /// [`join`](ThreadPool::join) then does not wait for that thread's thread-locals.
     ///
-    /// Callers run this closure, and so do threads that will begin a task next. So it must wait neither for a task nor
-    /// for the end of the pool. [`Worker`] has an example.
+    /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task. In it,
+    /// [`join`](ThreadPool::join) does not wait, as in a thread of the pool. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }

@@ -247,7 +247,7 @@ impl ThreadPool {
     /// destructors of thread-locals; for these alone it has no time limit. Does not shut the pool down.
     ///
     /// Returns false if the time was up. In a thread of the pool, which cannot wait for its own end, returns false at
-    /// once, in destructors of its thread-locals, too.
+    /// once: in destructors of its thread-locals, too, and in [`start_with`](crate::Builder::start_with).
     pub fn await_termination(&self, timeout: Duration) -> bool {
         !belongs_to(self.shared().id) && self.shared().await_termination(Instant::now().checked_add(timeout))
     }
@@ -255,8 +255,8 @@ impl ThreadPool {
     /// Shuts the pool down as [`shutdown`](Self::shutdown) does, and waits until all accepted tasks and all threads
     /// have ended, destructors of thread-locals included.
     ///
-    /// Returns false in a thread of the pool, which cannot wait for its own end, and in destructors of its
-    /// thread-locals. The pool is shut down all the same.
+    /// Returns false in a thread of the pool, which cannot wait for its own end: in destructors of its thread-locals,
+    /// too, and in [`start_with`](crate::Builder::start_with). The pool is shut down all the same.
     pub fn join(&self) -> bool {
         self.shutdown();
         !belongs_to(self.shared().id) && self.shared().await_termination(None)

@@ -23,6 +23,7 @@ use crate::sync::{
     Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
 };
 use crate::task::Task;
+use crate::worker::starting;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
@@ -279,7 +280,9 @@ impl Shared {
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
         let mut panic = None;
+        let before = starting(self.id);
         let started = catch_unwind(AssertUnwindSafe(|| (self.start)(self.clone(), slot.clone())));
+        starting(before);
         let started = started.unwrap_or_else(|payload| {
             let error = io::Error::other(format!("the start panicked: {}", message(&*payload)));
             panic = Some(payload);
