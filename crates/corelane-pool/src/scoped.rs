@@ -43,6 +43,7 @@ struct Cell {
 
 impl Cell {
     /// Runs the closure, if it is there. The scope reports the first panic, which `count` counts. Returns any other.
+    /// `count` may take the pool's lock under the ledger's, never the other way round.
     fn run(&self, count: impl FnOnce()) -> Result<(), Box<dyn Any + Send>> {
         let Some(closure) = lock(&self.closure).take() else { return Ok(()) };
         let outcome = catch_unwind(AssertUnwindSafe(|| closure.call()));

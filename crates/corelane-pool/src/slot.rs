@@ -97,7 +97,7 @@ impl Slot {
         is_open
     }
 
-    /// The first task of a thread that was given up, for the drop of its worker, unless the caller of the start gets it.
+    /// The first task of a thread that was given up, for the drop of its worker. `None` if the start's caller gets it.
     pub(crate) fn orphan(&self) -> Option<Task> {
         let mut launch = lock(&self.launch);
         if launch.goes_on { None } else { launch.first.take() }

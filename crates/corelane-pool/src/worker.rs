@@ -136,7 +136,7 @@ pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
     });
 }
 
-/// Whether this thread belongs to the pool of that number, or is starting a thread of it, so that it cannot wait for the
+/// Whether this thread belongs to the pool of that number, or is starting a thread of it, and so cannot wait for the
 /// pool's end. Where a platform destroys even thread-locals without destructors, a thread that ends is taken for the
 /// pool's.
 pub(crate) fn belongs_to(id: u64) -> bool {
