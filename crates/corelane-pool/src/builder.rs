@@ -209,8 +209,8 @@ impl Builder {
     /// here.
     ///
     /// The closure makes a thread that calls [`Worker::run`]. It may bind the thread to a CPU or give it a priority. If
-    /// it returns an error or panics, and the thread has not begun by then, the thread never runs, and the task's caller
-    /// gets an error, with the task. If the thread has begun, it stays, and the error is dropped; a
+    /// it returns an error or panics, and the thread has not begun by then, the thread never runs, and the caller gets
+    /// an error, with the task. If the thread has begun, it stays, and the error is dropped; a
     /// [`join`](ThreadPool::join) then does not wait for that thread's thread-locals.
     ///
     /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task. In it,

@@ -14,8 +14,8 @@ use std::{fmt, io};
 /// Threads that run tasks. Clones are handles to the same pool. See the [crate](crate)'s page.
 ///
 /// The drop of the last handle shuts the pool down; accepted tasks are still run. By default the drop also waits until
-/// all threads have ended ([`OnDrop`]), unless a thread of the pool drops the last handle. A thread is the pool's to the
-/// end: in destructors of thread-locals, and in what [`start_with`](crate::Builder::start_with) has it do after
+/// all threads have ended ([`OnDrop`]), unless a thread of the pool drops the last handle. A thread is the pool's to
+/// its end: in destructors of thread-locals, and in what [`start_with`](crate::Builder::start_with) has it do after
 /// [`Worker::run`](crate::Worker::run).
 ///
 /// ```
