@@ -141,13 +141,18 @@ fn a_task(queueing: Queueing) {
 
 fn a_task_of_a_scope(queueing: Queueing) {
     let told = told(builder(queueing, 2, 2));
-    let ran = AtomicUsize::new(0);
+    let (begun, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let panics = || {
+        bump(&begun);
+        panic_any("of a scope")
+    };
     let payload = panic_of(|| {
         told.pool.scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| panic_any("of a scope"));
-                scope.spawn(|| bump(&ran));
-            }
+            // Two in threads of the pool, which has one for each; the third one may be left for the scope's own.
+            (0..2).for_each(|_| scope.spawn(panics));
+            until("both have begun", || begun.load(SeqCst) == 2);
+            scope.spawn(panics);
+            (0..3).for_each(|_| scope.spawn(|| bump(&ran)));
             // Dropped while the scope panics.
             Bites
         })
