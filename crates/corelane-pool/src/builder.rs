@@ -193,8 +193,9 @@ impl Builder {
         self.with(|config| config.on_terminated = Some(Box::new(move |()| hook())))
     }
 
-    /// The handler gets the payload of a task's panic, unless a [`TaskHandle`](crate::TaskHandle) takes it. The thread
-    /// goes on in any case. Without a handler, the message of the panic hook is the only report.
+    /// The handler gets the payload of a task's panic, unless a [`TaskHandle`](crate::TaskHandle) or a
+    /// [`scope`](ThreadPool::scope) takes it, and of any other panic that the pool catches. The thread goes on in any
+    /// case. Without a handler, the message of the panic hook is the only report.
     pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_panic = Some(Box::new(handler)))
     }
@@ -208,8 +209,12 @@ impl Builder {
     /// here.
     ///
     /// The closure makes a thread that calls [`Worker::run`]. It may bind the thread to a CPU or give it a priority. If
-    /// it returns an error, the caller of the task gets that error, with the task. Callers run this closure, and so do
-    /// threads that will begin a task next, so it must not wait for a task. [`Worker`] has an example.
+    /// it returns an error or panics, and the thread has not begun by then, the thread never runs, and the caller gets
+    /// an error, with the task. If the thread has begun, it stays, and the error is dropped; a
+    /// [`join`](ThreadPool::join) then does not wait for that thread's thread-locals.
+    ///
+    /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task. In it,
+    /// [`join`](ThreadPool::join) does not wait, as in a thread of the pool. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }
@@ -217,7 +222,7 @@ impl Builder {
     /// Makes the pool. No thread is started before there is a task; see [`ThreadPool::prestart`].
     ///
     /// # Errors
-    /// No threads, more core threads than threads, or a queue with room for no task.
+    /// No threads, more core threads than threads, a queue with room for no task, or a name with a zero byte.
     pub fn build(self) -> Result<ThreadPool, BuildError> {
         let (core, max) = match self.config.queueing {
             Queueing::HandOff(_) => (0, MAX_THREADS),
@@ -229,6 +234,9 @@ impl Builder {
         let max = self.max.unwrap_or(core.max(max));
         let limits = Limits { core, max, keep_alive: self.keep_alive, core_may_leave: self.core_may_leave };
         limits.check()?;
+        if self.config.name.as_ref().is_some_and(|name| name.contains('\0')) {
+            return Err(BuildError::ZeroInName);
+        }
         Ok(ThreadPool::new(Arc::new(Shared::new(self.config, limits, self.start))))
     }
 }

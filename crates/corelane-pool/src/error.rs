@@ -21,7 +21,8 @@ pub struct Rejected<T> {
     reason: Reason,
 }
 
-/// Why a task was not accepted.
+/// Why a task was not accepted. After [`Saturated`](Self::Saturated) and [`TimedOut`](Self::TimedOut) the task may be
+/// sent again later; more threads, or more room, make them rarer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reason {
@@ -32,7 +33,8 @@ pub enum Reason {
     TimedOut,
     /// The pool was shut down.
     ShutDown,
-    /// No thread could be started, and no running thread could take the task later.
+    /// No thread could be started, and no running thread could take the task later. Often the system's limit on threads
+    /// is reached.
     NoThread(io::Error),
 }
 
@@ -65,23 +67,17 @@ impl<T> fmt::Debug for Rejected<T> {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Saturated => {
-                f.write_str("all threads are busy and no more tasks may wait: try later, or raise the limits")
-            }
-            Self::TimedOut => {
-                f.write_str("no thread was free when the time was up: try later, wait longer, or allow more threads")
-            }
-            Self::ShutDown => f.write_str("the pool is shut down: run the task elsewhere, or make a new pool"),
-            Self::NoThread(error) => {
-                write!(f, "no thread could be started: {error}; allow fewer threads, or raise the system's limit")
-            }
+            Self::Saturated => f.write_str("all threads are busy, and no more tasks may wait"),
+            Self::TimedOut => f.write_str("no thread was free when the time was up"),
+            Self::ShutDown => f.write_str("the pool is shut down"),
+            Self::NoThread(error) => write!(f, "no thread could be started: {error}"),
         }
     }
 }
 
 impl<T> fmt::Display for Rejected<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the pool has not accepted the task: {}", self.reason)
+        write!(f, "the pool did not accept the task: {}", self.reason)
     }
 }
 
@@ -113,7 +109,7 @@ pub enum JoinError {
 }
 
 impl JoinError {
-    /// Resumes the task's panic. If the task never ran, panics as well.
+    /// Resumes the task's panic. If the task never ran, panics as well, in the name of the caller's line.
     ///
     /// ```
     /// let pool = corelane_pool::ThreadPool::cached();
@@ -122,33 +118,40 @@ impl JoinError {
     /// let answer = task.join().unwrap_or_else(|error| error.resume());
     /// assert_eq!(answer, 42);
     /// ```
+    #[track_caller]
     pub fn resume(self) -> ! {
         match self {
             Self::Panicked(payload) => std::panic::resume_unwind(payload),
-            Self::Dropped => panic!("the task never ran, as it was discarded or the pool shut down: spawn it again"),
+            Self::Dropped => panic!("{self}"),
         }
     }
 }
 
 impl fmt::Debug for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Panicked(_) => "Panicked(..)",
-            Self::Dropped => "Dropped",
-        })
+        match self {
+            Self::Panicked(payload) => f.debug_tuple("Panicked").field(&message(&**payload)).finish(),
+            Self::Dropped => f.write_str("Dropped"),
+        }
     }
 }
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Panicked(_) => "the task panicked: look at the payload, or go on with it by `resume`",
-            Self::Dropped => "the task never ran, as it was discarded or the pool shut down: spawn it again",
-        })
+        match self {
+            Self::Panicked(payload) => write!(f, "the task panicked: {}", message(&**payload)),
+            Self::Dropped => f.write_str("the task never ran: it was discarded, or the pool was shut down"),
+        }
     }
 }
 
 impl std::error::Error for JoinError {}
+
+/// What a panic says, if its payload is a text.
+pub(crate) fn message(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("its payload is no text")
+}
 
 /// A fault in a [`Builder`](crate::Builder)'s settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +168,8 @@ pub enum BuildError {
     },
     /// A queue for 0 tasks. For a pool without a queue, choose [`Queueing::HandOff`](crate::Queueing::HandOff).
     NoCapacity,
+    /// A [name](crate::Builder::name) with a zero byte, which no thread can have.
+    ZeroInName,
 }
 
 impl fmt::Display for BuildError {
@@ -174,6 +179,7 @@ impl fmt::Display for BuildError {
             Self::CoreAboveMax { core, max } => {
                 write!(f, "{core} core threads are more than the {max} threads allowed: lower one, or raise the other")
             }
+            Self::ZeroInName => f.write_str("the name of the threads has a zero byte: choose another name"),
             Self::NoCapacity => f.write_str("the queue has room for 0 tasks: choose at least 1, or the hand-off"),
         }
     }

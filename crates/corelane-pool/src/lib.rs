@@ -40,7 +40,8 @@
 //! ```
 //!
 //! - A panic ends its task, not the thread. The [handle](TaskHandle) or the [handler](Builder::on_panic) gets the
-//!   panic.
+//!   panic. `docs/guarantees.md` in the repository says what a panic leaves behind wherever else your code runs: hooks,
+//!   drops, [`start_with`](Builder::start_with). None of it runs under a lock of the pool.
 //! - [`join`](ThreadPool::join) returns when the threads have ended and the destructors of their thread-locals have
 //!   run. The drop of the last handle waits in the same way, unless [`OnDrop`] says otherwise or a thread of the pool
 //!   drops it.

@@ -8,6 +8,7 @@ use crate::shared::{Shared, Work};
 use crate::slot::Slot;
 use crate::sync::{Arc, Relaxed, SeqCst, fence};
 use crate::task::Task;
+use crate::worker::Context;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Shared {
@@ -43,6 +44,7 @@ impl Shared {
             Rejection::Return => Err(self.reject(task, reason)),
             Rejection::CallerRuns => {
                 self.rejected.fetch_add(1, Relaxed);
+                let _context = Context::enter(self, None);
                 if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
                     self.take_panic(payload);
                 }
@@ -81,12 +83,9 @@ impl Shared {
         Rejected::new(task, reason)
     }
 
-    /// Drops a task. Its destructor may panic.
     fn discard(&self, task: Task) {
         self.discarded.fetch_add(1, Relaxed);
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(task))) {
-            self.take_panic(payload);
-        }
+        self.let_go(task);
     }
 
     /// The work of a thread between its start and its end.
@@ -119,7 +118,7 @@ impl Shared {
             further += 1;
         }
         self.go_on(state);
-        (0..further).for_each(|_| drop(self.start(None)));
+        (0..further).for_each(|_| self.let_go(self.start(None)));
         Ok(())
     }
 }

@@ -3,10 +3,10 @@
 use crate::error::{BuildError, Rejected};
 use crate::settings::{OnDrop, Queueing};
 use crate::shared::{Counts, Shared};
-use crate::slot::add;
+use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed};
 use crate::task::{Job, Task, TaskHandle};
-use crate::worker::{count_panic, with_current};
+use crate::worker::{belongs_to, count_panic, with_current};
 use corelane::handoff::CancelToken;
 use std::time::Duration;
 use std::{fmt, io};
@@ -14,7 +14,9 @@ use std::{fmt, io};
 /// Threads that run tasks. Clones are handles to the same pool. See the [crate](crate)'s page.
 ///
 /// The drop of the last handle shuts the pool down; accepted tasks are still run. By default the drop also waits until
-/// all threads have ended ([`OnDrop`]), unless a thread of the pool drops the last handle.
+/// all threads have ended ([`OnDrop`]), unless a thread of the pool drops the last handle. A thread is the pool's to
+/// its end: in destructors of thread-locals, and in what [`start_with`](crate::Builder::start_with) has it do after
+/// [`Worker::run`](crate::Worker::run).
 ///
 /// ```
 /// use corelane_pool::{Queueing, Reason, Task, ThreadPool};
@@ -67,15 +69,10 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.shutdown();
-        if self.shared.config.on_drop == OnDrop::Join && !is_current(&self.shared) {
+        if self.shared.config.on_drop == OnDrop::Join && !belongs_to(self.shared.id) {
             self.shared.await_termination(None);
         }
     }
-}
-
-/// Whether the calling thread belongs to this pool.
-fn is_current(shared: &Arc<Shared>) -> bool {
-    with_current(|current, _| Arc::ptr_eq(current, shared)).unwrap_or(false)
 }
 
 impl ThreadPool {
@@ -83,7 +80,7 @@ impl ThreadPool {
         Self(Arc::new(Handle { shared }))
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
 
@@ -250,18 +247,19 @@ impl ThreadPool {
     /// destructors of thread-locals; for these alone it has no time limit. Does not shut the pool down.
     ///
     /// Returns false if the time was up. In a thread of the pool, which cannot wait for its own end, returns false at
-    /// once.
+    /// once: in destructors of its thread-locals, too, and in [`start_with`](crate::Builder::start_with).
     pub fn await_termination(&self, timeout: Duration) -> bool {
-        !is_current(self.shared()) && self.shared().await_termination(Instant::now().checked_add(timeout))
+        !belongs_to(self.shared().id) && self.shared().await_termination(Instant::now().checked_add(timeout))
     }
 
     /// Shuts the pool down as [`shutdown`](Self::shutdown) does, and waits until all accepted tasks and all threads
     /// have ended, destructors of thread-locals included.
     ///
-    /// Returns false in a thread of the pool, which cannot wait for its own end. The pool is shut down all the same.
+    /// Returns false in a thread of the pool, which cannot wait for its own end: in destructors of its thread-locals,
+    /// too, and in [`start_with`](crate::Builder::start_with). The pool is shut down all the same.
     pub fn join(&self) -> bool {
         self.shutdown();
-        !is_current(self.shared()) && self.shared().await_termination(None)
+        !belongs_to(self.shared().id) && self.shared().await_termination(None)
     }
 
     /// How many threads and tasks there are. While other threads work, a count may lack their latest changes, but it is
@@ -381,7 +379,7 @@ impl Waits {
 fn note_wait(came: Instant) {
     let waited = came.elapsed().as_nanos().try_into().unwrap_or(u64::MAX);
     with_current(|_, slot| {
-        let tally = &slot.tally;
+        let Some(Slot { tally, .. }) = slot else { return };
         add(&tally.waits, 1);
         add(&tally.waited, waited);
         let longest = tally.longest_wait.load(Relaxed).max(waited);

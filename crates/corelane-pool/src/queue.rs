@@ -197,11 +197,11 @@ impl Shared {
                     Ok(()) => return Ok(()),
                     Err((error, first)) => {
                         task = first.expect("it did not run");
-                        state = self.lock();
-                        if state.live == 0 {
-                            drop(state);
+                        if self.lock().live == 0 {
                             return Err(Rejected::new(task, Reason::NoThread(error)));
                         }
+                        self.let_go(error);
+                        state = self.lock();
                     }
                 }
                 grows = false;
@@ -435,7 +435,7 @@ impl Shared {
                 }
             }
             // If the start fails, the error is dropped: the running threads have the work, and the failure is counted.
-            PassOn::Start => drop(self.start(None)),
+            PassOn::Start => self.let_go(self.start(None)),
         }
     }
 

@@ -26,9 +26,10 @@
 
 use crate::closure::Closure;
 use crate::pool::ThreadPool;
-use crate::shared::drop_payload;
+use crate::shared::Shared;
 use crate::sync::{Arc, Condvar, Mutex, lock, wait};
 use crate::task::Task;
+use crate::worker::count_panic;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -41,26 +42,25 @@ struct Cell {
 }
 
 impl Cell {
-    /// Runs the closure, if it is there.
-    fn run(&self) {
-        let Some(closure) = lock(&self.closure).take() else { return };
+    /// Runs the closure, if it is there. The scope reports the first panic, which `count` counts. Returns any other.
+    /// `count` may take the pool's lock under the ledger's, never the other way round.
+    fn run(&self, count: impl FnOnce()) -> Result<(), Box<dyn Any + Send>> {
+        let Some(closure) = lock(&self.closure).take() else { return Ok(()) };
         let outcome = catch_unwind(AssertUnwindSafe(|| closure.call()));
         let mut entries = lock(&self.scope.entries);
-        let mut untold = None;
-        if let Err(payload) = outcome {
-            // The scope reports the first panic.
-            match entries.panic {
-                None => entries.panic = Some(payload),
-                Some(_) => untold = Some(payload),
+        let untold = match outcome {
+            Err(payload) if entries.panic.is_none() => {
+                entries.panic = Some(payload);
+                count();
+                Ok(())
             }
-        }
+            outcome => outcome,
+        };
         entries.unfinished -= 1;
         if entries.unfinished == 0 {
             self.scope.changed.notify_all();
         }
-        // The payload is dropped outside the lock, because its destructor may run any code.
-        drop(entries);
-        untold.into_iter().for_each(drop_payload);
+        untold
     }
 }
 
@@ -124,8 +124,9 @@ impl<'scope> Scope<'scope, '_> {
             // If a task adds this closure, the scope may already be waiting: wake it.
             self.ledger.changed.notify_one();
         }
+        let task = move || cell.run(count_panic).unwrap_or_else(|payload| resume_unwind(payload));
         // If the pool refuses the task, the closure is run at the end of the scope.
-        drop(self.pool.try_execute_task(Task::new(move || cell.run())));
+        self.pool.shared().let_go(self.pool.try_execute_task(Task::new(task)));
     }
 }
 
@@ -136,7 +137,7 @@ impl fmt::Debug for Scope<'_, '_> {
 }
 
 /// Runs or awaits every closure of the scope when it is dropped.
-struct End<'a>(&'a Ledger);
+struct End<'a>(&'a Ledger, &'a Shared);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
@@ -148,7 +149,11 @@ impl Drop for End<'_> {
                 continue;
             }
             drop(entries);
-            cells.iter().for_each(|cell| cell.run());
+            for cell in cells {
+                if let Err(payload) = cell.run(|| self.1.count_panic()) {
+                    self.1.take_panic(payload);
+                }
+            }
             entries = lock(&self.0.entries);
         }
         // Cells that other threads have emptied refer to the ledger, so the ledger must not refer to them.
@@ -164,7 +169,7 @@ impl ThreadPool {
     ///
     /// # Panics
     /// If a task panicked, with the payload of the first panic, once all tasks have ended. If the closure panicked,
-    /// with its payload.
+    /// with its payload. Any other panic goes to the [handler](crate::Builder::on_panic).
     ///
     /// ```
     /// let pool = corelane_pool::ThreadPool::fixed(2).unwrap();
@@ -196,14 +201,22 @@ impl ThreadPool {
         f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> R,
     ) -> R {
         let scope = Scope { pool: self.clone(), ledger: ledger.clone(), scope: PhantomData, env: PhantomData };
-        let result = {
-            let _end = End(ledger);
+        let shared = self.shared();
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let _end = End(ledger, shared);
             f(&scope)
-        };
+        }));
         let panic = lock(&ledger.entries).panic.take();
-        match panic {
-            Some(payload) => resume_unwind(payload),
-            None => result,
+        match (result, panic) {
+            (Ok(result), None) => result,
+            (Ok(result), Some(payload)) => {
+                shared.let_go(result);
+                resume_unwind(payload)
+            }
+            (Err(own), payload) => {
+                payload.into_iter().for_each(|payload| shared.hand_panic(payload));
+                resume_unwind(own)
+            }
         }
     }
 }

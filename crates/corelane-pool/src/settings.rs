@@ -43,8 +43,8 @@ pub enum Rejection {
 /// What the drop of a pool's last handle does beyond [`shutdown`](crate::ThreadPool::shutdown).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnDrop {
-    /// Waits until all tasks and all threads have ended. A thread of the pool itself does not wait, because it cannot
-    /// wait for its own end.
+    /// Waits until all tasks and all threads have ended. A thread of the pool itself does not wait, not even in a
+    /// destructor of a thread-local, because it cannot wait for its own end.
     Join,
     /// Nothing: the threads end by themselves when the tasks are done.
     Detach,

@@ -6,14 +6,16 @@
 //!    ended threads. A task that is [handed over](crate::hand_off) does not take the lock. The [queue](crate::queue) is
 //!    under the same lock, so no proof about two separate words is needed.
 //! 2. A thread is counted before it is started, so there are never more threads than allowed. It is *live* once it
-//!    runs. It is *present* until the last of its hooks has returned. If a start fails, its counts are taken back, and
-//!    the task goes back to its caller.
+//!    runs. It is *present* until the last of its hooks has returned. If a start fails before the thread has begun, the
+//!    thread never runs, its counts are taken back, and the task goes back to its caller. If the thread has begun, it
+//!    stays: which of the two came first is decided under a lock of the thread's [`Slot`].
 //! 3. A thread decides to end under the lock, after another look for work. From then on it is not counted.
 //! 4. A thread that has ended leaves its join handle behind. The next thread that ends joins it, or a caller that waits
 //!    for the end of all threads does. So at most one handle is kept. When a join returns, all threads have ended, and
 //!    their thread-locals have been dropped.
 
 use crate::backlog::Backlog;
+use crate::error::message;
 use crate::settings::{Config, Hook, Limits, Queueing};
 use crate::slot::{Slot, Tally, add, join_all};
 use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
@@ -21,6 +23,7 @@ use crate::sync::{
     Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
 };
 use crate::task::Task;
+use crate::worker::starting;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
@@ -117,6 +120,8 @@ pub(crate) struct Work {
 pub(crate) type Start = Box<dyn Fn(Arc<Shared>, Arc<Slot>) -> io::Result<JoinHandle<()>> + Send + Sync>;
 
 pub(crate) struct Shared {
+    /// The pool's number, from 1.
+    pub(crate) id: u64,
     pub(crate) config: Config,
     start: Start,
     /// The queue in which idle threads wait.
@@ -176,13 +181,13 @@ pub struct Counts {
     pub accepted: u64,
     /// Tasks that have ended, by return or by panic.
     pub completed: u64,
-    /// Panics of tasks and hooks.
+    /// Panics of tasks, hooks and `start_with`, and of drops that the pool makes.
     pub panicked: u64,
     /// Tasks that were returned or run by their callers.
     pub rejected: u64,
     /// Tasks that a policy dropped; see [`Rejection`](crate::Rejection).
     pub discarded: u64,
-    /// Threads that could not be started.
+    /// Starts that failed, by an error or a panic. If the thread had begun by then, it stays.
     pub failed_starts: u64,
 }
 
@@ -192,7 +197,9 @@ impl Shared {
             Queueing::HandOff(fairness) => fairness,
             Queueing::Unbounded | Queueing::Bounded(_) => Fairness::Unfair,
         };
+        static POOLS: AtomicU64 = AtomicU64::new(0);
         let shared = Self {
+            id: POOLS.fetch_add(1, Relaxed) + 1,
             idle: SynchronousQueue::new(fairness),
             state: Padded(Mutex::new(State {
                 backlog: Backlog::new(config.queueing),
@@ -263,7 +270,8 @@ impl Shared {
         self.hints.threads.store(state.threads, Relaxed);
     }
 
-    /// Starts a thread that was counted. If that fails, returns the error and the task; the counts are taken back.
+    /// Starts a thread that was counted. If it will not run, returns the error and the task; the counts are taken back.
+    /// If the start fails after the thread has begun, the thread stays, and there is no error.
     pub(crate) fn start(self: &Arc<Self>, first: Option<Task>) -> Result<(), (io::Error, Option<Task>)> {
         let number = {
             let mut state = self.lock();
@@ -271,20 +279,34 @@ impl Shared {
             state.started - 1
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
-        // The lock on the handle is held during the start, so a caller that joins the thread waits until the handle is
-        // there.
-        let mut handle = lock(&slot.handle);
-        match (self.start)(self.clone(), slot.clone()) {
-            Ok(started) => {
-                *handle = Some(started);
-                Ok(())
-            }
-            Err(error) => {
-                self.failed_starts.fetch_add(1, Relaxed);
-                let first = lock(&slot.first).take();
-                Err((error, first))
+        let mut panic = None;
+        let before = starting(self.id);
+        let started = catch_unwind(AssertUnwindSafe(|| (self.start)(self.clone(), slot.clone())));
+        starting(before);
+        let started = started.unwrap_or_else(|payload| {
+            let error = io::Error::other(format!("the start panicked: {}", message(&*payload)));
+            panic = Some(payload);
+            Err(error)
+        });
+        let (handle, error) = match started {
+            Ok(handle) => (Some(handle), None),
+            Err(error) => (None, Some(error)),
+        };
+        if error.is_some() {
+            self.failed_starts.fetch_add(1, Relaxed);
+            if slot.give_up() {
+                self.never_started();
             }
         }
+        let outcome = match slot.launched(handle) {
+            Err(first) => Err((error.unwrap_or_else(|| io::Error::other("the worker was dropped")), first)),
+            Ok(()) => {
+                self.let_go(error);
+                Ok(())
+            }
+        };
+        panic.into_iter().for_each(|payload| self.take_panic(payload));
+        outcome
     }
 
     /// Takes back the counts of a thread that will not run.
@@ -354,14 +376,26 @@ impl Shared {
         }
     }
 
+    /// Drops a value of the user's. Its destructor may panic.
+    pub(crate) fn let_go<T>(&self, value: T) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            self.take_panic(payload);
+        }
+    }
+
+    /// Counts a panic that happened in no thread of the pool, or whose thread may not count it.
+    pub(crate) fn count_panic(&self) {
+        self.lock().totals.panicked += 1;
+    }
+
     /// Counts a panic, and gives it to the handler.
     pub(crate) fn take_panic(&self, payload: Box<dyn Any + Send>) {
-        self.lock().totals.panicked += 1;
+        self.count_panic();
         self.hand_panic(payload);
     }
 
     /// Gives a counted panic to the handler. A panic of the handler, or of the payload's drop, ends here.
-    fn hand_panic(&self, payload: Box<dyn Any + Send>) {
+    pub(crate) fn hand_panic(&self, payload: Box<dyn Any + Send>) {
         let handled = catch_unwind(AssertUnwindSafe(|| match &self.config.on_panic {
             Some(handler) => handler(payload),
             None => drop(payload),

@@ -1,8 +1,9 @@
 //! The pool's data about one thread: its counts, the tasks it has taken, and its join handle.
 
 use crate::chunks::chunk;
-use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
-use crate::sync::{Acquire, Arc, JoinHandle, Mutex, Padded, Relaxed, Release, lock};
+use crate::shared::drop_payload;
+use crate::sync::plain::{AtomicU64, AtomicUsize as PlainUsize};
+use crate::sync::{Arc, Condvar, JoinHandle, Mutex, Padded, Relaxed, Release, lock, wait};
 use crate::task::Task;
 use std::collections::VecDeque;
 
@@ -27,6 +28,27 @@ pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Relaxed) + more, Release);
 }
 
+/// What becomes of a thread that was counted.
+#[derive(PartialEq)]
+enum Fate {
+    Open,
+    /// It runs, or has run.
+    Runs,
+    /// It never will.
+    Never,
+}
+
+/// The start of a thread. Its caller, the thread and a worker that is dropped decide here what becomes of it.
+struct Launch {
+    fate: Fate,
+    /// The task for which the thread is started. The thread takes it when it begins. If it never does, the caller takes
+    /// it while the start goes on, and the drop of the worker later.
+    first: Option<Task>,
+    /// The user's code that starts the thread has not returned.
+    goes_on: bool,
+    handle: Option<JoinHandle<()>>,
+}
+
 /// The pool's data about one thread.
 pub(crate) struct Slot {
     pub(crate) tally: Padded<Tally>,
@@ -34,14 +56,11 @@ pub(crate) struct Slot {
     batch: Padded<Mutex<VecDeque<Task>>>,
     /// The length of `batch`. Never too small for a thread that holds the pool's lock.
     batched: PlainUsize,
-    /// The task for which the thread was started.
-    pub(crate) first: Mutex<Option<Task>>,
-    /// The lock is held while the thread is being started.
-    pub(crate) handle: Mutex<Option<JoinHandle<()>>>,
+    launch: Mutex<Launch>,
+    /// Signals that the start is over.
+    launched: Condvar,
     /// The thread's number in the pool, counted from 0.
     pub(crate) number: usize,
-    /// True once the thread runs, or once it is certain that it never will.
-    claimed: AtomicBool,
 }
 
 impl Slot {
@@ -52,17 +71,54 @@ impl Slot {
             tally: Padded::default(),
             batch: Padded(Mutex::new(batch)),
             batched: PlainUsize::new(0),
-            first: Mutex::new(first),
-            handle: Mutex::new(None),
+            launch: Mutex::new(Launch { fate: Fate::Open, first, goes_on: true, handle: None }),
+            launched: Condvar::new(),
             number,
-            claimed: AtomicBool::new(false),
         }
     }
 
-    /// True for the first call only. The thread calls it when it begins; so does the drop of a worker that never
-    /// started.
-    pub(crate) fn claim(&self) -> bool {
-        !self.claimed.swap(true, Acquire)
+    /// The thread begins, with its first task if it has one. `None` if it was given up.
+    pub(crate) fn begin(&self) -> Option<Option<Task>> {
+        let mut launch = lock(&self.launch);
+        if launch.fate != Fate::Open {
+            return None;
+        }
+        launch.fate = Fate::Runs;
+        Some(launch.first.take())
+    }
+
+    /// The thread will never run. False if it has begun, or was given up before.
+    pub(crate) fn give_up(&self) -> bool {
+        let mut launch = lock(&self.launch);
+        let is_open = launch.fate == Fate::Open;
+        if is_open {
+            launch.fate = Fate::Never;
+        }
+        is_open
+    }
+
+    /// The first task of a thread that was given up, for the drop of its worker. `None` if the start's caller gets it.
+    pub(crate) fn orphan(&self) -> Option<Task> {
+        let mut launch = lock(&self.launch);
+        if launch.goes_on { None } else { launch.first.take() }
+    }
+
+    /// The start is over. `Err`, with the first task, if the thread was given up.
+    pub(crate) fn launched(&self, handle: Option<JoinHandle<()>>) -> Result<(), Option<Task>> {
+        let mut launch = lock(&self.launch);
+        launch.goes_on = false;
+        launch.handle = handle;
+        self.launched.notify_all();
+        if launch.fate == Fate::Never { Err(launch.first.take()) } else { Ok(()) }
+    }
+
+    /// Takes the thread's handle, once its start is over.
+    fn handle(&self) -> Option<JoinHandle<()>> {
+        let mut launch = lock(&self.launch);
+        while launch.goes_on {
+            launch = wait(&self.launched, launch, None);
+        }
+        launch.handle.take()
     }
 
     /// Takes the next task of the thread's own batch.
@@ -118,10 +174,9 @@ impl Slot {
 /// Waits until these threads have ended and their thread-locals are dropped.
 pub(crate) fn join_all(slots: Vec<Arc<Slot>>) {
     for slot in slots {
-        let handle = lock(&slot.handle).take();
-        if let Some(handle) = handle {
-            // The thread may panic if `start_with` added code that panics. The pool ignores that.
-            let _ = handle.join();
+        // The thread may panic if `start_with` added code that panics. The pool ignores that.
+        if let Some(Err(payload)) = slot.handle().map(JoinHandle::join) {
+            drop_payload(payload);
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, lock, thread_local};
-use std::cell::RefCell;
+use crate::sync::{Arc, thread_local};
+use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
-/// without [`run`](Self::run), it counts as never started. Its first task is then dropped with it or returned to the
-/// caller.
+/// without [`run`](Self::run), it counts as never started. Its first task is then returned to the caller or, if
+/// `start_with` has returned, dropped with it.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -59,16 +59,15 @@ impl Worker {
         self.shared.config.stack_size
     }
 
-    /// Runs tasks until the pool lets the thread end. The thread should end after this call.
+    /// Runs tasks until the pool lets the thread end. The thread should end after this call. Returns at once if the
+    /// start has failed in the meantime.
     pub fn run(self) {
-        if !self.slot.claim() {
-            return;
-        }
+        let Some(first) = self.slot.begin() else { return };
         let before = {
-            let _context = Context::enter(&self.shared, &self.slot);
+            let _context = Context::enter(&self.shared, Some(&self.slot));
+            let _ = POOLS.try_with(|pools| pools.set([self.shared.id, pools.get()[1]]));
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
-            let first = lock(&self.slot.first).take();
             self.shared.serve(&self.slot, first);
             self.shared.hook(&self.shared.config.on_thread_stop, self.slot.number);
             self.shared.leave(&self.slot)
@@ -79,8 +78,9 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        if self.slot.claim() {
+        if self.slot.give_up() {
             self.shared.never_started();
+            self.shared.let_go(self.slot.orphan());
         }
     }
 }
@@ -91,36 +91,68 @@ impl fmt::Debug for Worker {
     }
 }
 
+/// The pool whose tasks a thread runs, and the thread's slot unless it is only a caller that runs a task itself.
+type Place = Option<(Arc<Shared>, Option<Arc<Slot>>)>;
+
 thread_local! {
     // Loom's macro knows no `const`.
     #[allow(clippy::missing_const_for_thread_local)]
-    static CONTEXT: RefCell<Option<(Arc<Shared>, Arc<Slot>)>> = RefCell::new(None);
+    static CONTEXT: RefCell<Place> = RefCell::new(None);
+
+    // The pool that this thread belongs to, from the start of its worker to the end of the thread, and the one of which
+    // it is starting a thread. Without a destructor, so that the destructors of other thread-locals find it.
+    #[allow(clippy::missing_const_for_thread_local)]
+    static POOLS: Cell<[u64; 2]> = Cell::new([0; 2]);
 }
 
-/// While this value lives, the thread is known as the pool's.
-struct Context;
+/// While this value lives, what the thread runs counts for the pool. Afterwards as before.
+pub(crate) struct Context(Place);
 
 impl Context {
-    fn enter(shared: &Arc<Shared>, slot: &Arc<Slot>) -> Self {
-        CONTEXT.with(|context| *context.borrow_mut() = Some((shared.clone(), slot.clone())));
-        Self
+    pub(crate) fn enter(shared: &Arc<Shared>, slot: Option<&Arc<Slot>>) -> Self {
+        Self(replace(Some((shared.clone(), slot.cloned()))))
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // Takes the value out first: the pool's data is dropped when the thread-local is no longer borrowed.
-        drop(CONTEXT.with(|context| context.borrow_mut().take()));
+        // The pool's data is dropped when the thread-local is no longer borrowed.
+        drop(replace(self.0.take()));
     }
 }
 
-/// Calls `f` with the pool and the slot of this thread, if the thread belongs to a pool.
-pub(crate) fn with_current<R>(f: impl FnOnce(&Arc<Shared>, &Slot) -> R) -> Option<R> {
+/// Nothing in a destructor of a thread-local that is dropped later.
+fn replace(place: Place) -> Place {
+    CONTEXT.try_with(|context| context.replace(place)).ok().flatten()
+}
+
+/// Calls `f` with the pool whose tasks this thread runs, and with the thread's slot.
+pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
     // A thread-local that is dropped later may also call this.
-    CONTEXT.try_with(|context| context.borrow().as_ref().map(|(shared, slot)| f(shared, slot))).ok().flatten()
+    let _ = CONTEXT.try_with(|context| {
+        if let Some((shared, slot)) = &*context.borrow() {
+            f(shared, slot.as_deref());
+        }
+    });
+}
+
+/// Whether this thread belongs to the pool of that number, or is starting a thread of it, and so cannot wait for the
+/// pool's end. Where a platform destroys even thread-locals without destructors, a thread that ends is taken for the
+/// pool's.
+pub(crate) fn belongs_to(id: u64) -> bool {
+    POOLS.try_with(|pools| pools.get().contains(&id)).unwrap_or(true)
+}
+
+/// Notes that this thread is starting a thread of the pool of that number. Returns what was noted before.
+pub(crate) fn starting(id: u64) -> u64 {
+    let note = |pools: &Cell<[u64; 2]>| pools.replace([pools.get()[0], id])[1];
+    POOLS.try_with(note).unwrap_or(0)
 }
 
 /// Counts a panic that another part of the pool handles.
 pub(crate) fn count_panic() {
-    with_current(|_, slot| add(&slot.tally.panicked, 1));
+    with_current(|shared, slot| match slot {
+        Some(slot) => add(&slot.tally.panicked, 1),
+        None => shared.count_panic(),
+    });
 }

@@ -217,6 +217,63 @@ fn p27_a_caller_waits_for_a_start_that_fails() {
     }
 }
 
+/// P27. A start fails although its thread is on its way: the task runs in it, or comes back, and the pool ends.
+#[test]
+fn p27_a_start_fails_beside_its_thread() {
+    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+        explore(2, move || {
+            let runs = Runs::default();
+            let start = |worker: Worker| {
+                drop(thread::Builder::new().spawn(move || worker.run())?);
+                Err(io::ErrorKind::WouldBlock.into())
+            };
+            let pool = pool(queueing, 1, 1).start_with(start).build().unwrap();
+            let accepted = pool.execute(runs.task()).is_ok();
+            assert!(pool.join());
+            assert_eq!((runs.get(), pool.counts().failed_starts), (usize::from(accepted), 1));
+        });
+    }
+}
+
+/// P27. A thread drops its worker while the start returns: the task comes back, or is dropped.
+#[test]
+fn p27_a_worker_is_dropped_beside_its_start() {
+    explore(2, || {
+        let start = |worker: Worker| thread::Builder::new().spawn(move || drop(worker));
+        let pool = pool(HAND_OFFS[0], 1, 1).start_with(start).build().unwrap();
+        match pool.spawn(|| ()) {
+            Ok(handle) => assert!(handle.join().is_err()),
+            Err(rejected) => assert!(matches!(rejected.reason(), Reason::NoThread(_))),
+        }
+        assert!(pool.join());
+        assert_eq!(pool.counts().threads, 0);
+    });
+}
+
+/// A caller of `join` comes before the start has left the thread's handle.
+#[test]
+fn a_join_waits_for_the_start() {
+    explore(2, || {
+        let runs = Runs::default();
+        let ended = Runs::default();
+        let after = ended.clone();
+        let start = move |worker: Worker| {
+            let after = after.task();
+            thread::Builder::new().spawn(move || {
+                worker.run();
+                after();
+            })
+        };
+        let pool = pool(HAND_OFFS[0], 1, 1).start_with(start).build().unwrap();
+        let caller = call(&pool, &runs);
+        assert!(pool.join());
+        // What was accepted is over, and so is the thread.
+        assert_eq!(runs.get(), ended.get());
+        let accepted = caller.join().unwrap();
+        assert_eq!(runs.get(), usize::from(accepted));
+    });
+}
+
 /// P27. A thread ends by new limits, and leaves a caller that waits to one that is being started, and does not start.
 #[test]
 fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {

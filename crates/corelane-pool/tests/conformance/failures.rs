@@ -3,8 +3,8 @@
 use crate::support::{ALL, Gate, LONG, QUEUES, builder, bump, occupy, until};
 use corelane_pool::{Queueing, Reason, Rejection, ThreadPool, Worker};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -105,7 +105,7 @@ pub(crate) fn p15_now_and_then_a_start_fails() {
     }
 }
 
-/// A starter that keeps the worker, or loses it, and says all is well.
+/// A starter that loses the worker and says all is well.
 pub(crate) fn p15_a_worker_is_never_run() {
     for queueing in ALL {
         let pool = builder(queueing, 0, 1)
@@ -115,9 +115,47 @@ pub(crate) fn p15_a_worker_is_never_run() {
             })
             .build()
             .unwrap();
-        let handle = pool.spawn(|| 5).unwrap();
-        assert!(handle.join().is_err(), "the task was dropped with its worker");
+        let rejected = pool.spawn(|| 5).unwrap_err();
+        assert!(matches!(rejected.reason(), Reason::NoThread(_)), "{rejected}");
+        assert_eq!(rejected.into_task()(), 5);
         assert_eq!(pool.counts().threads, 0);
+        assert!(pool.join());
+        // Later than that, nobody is there to get the task back.
+        let gate = Gate::new();
+        let at_start = gate.clone();
+        let pool = builder(queueing, 0, 1)
+            .start_with(move |worker| {
+                let gate = at_start.clone();
+                std::thread::Builder::new().spawn(move || {
+                    gate.pass();
+                    drop(worker);
+                })
+            })
+            .build()
+            .unwrap();
+        let handle = pool.spawn(|| 5).unwrap();
+        gate.open();
+        assert!(handle.join().is_err(), "the task was dropped with its worker");
+        until("it is uncounted", || pool.counts().threads == 0);
+        assert!(pool.join());
+    }
+}
+
+/// A start that fails while its worker is kept: that worker does nothing any more.
+pub(crate) fn p15_a_worker_is_run_too_late() {
+    for queueing in ALL {
+        let kept = Arc::new(Mutex::new(None));
+        let keeps = kept.clone();
+        let keep = move |worker| {
+            *keeps.lock().unwrap() = Some(worker);
+            Err(io::ErrorKind::WouldBlock.into())
+        };
+        let pool = builder(queueing, 0, 1).start_with(keep).build().unwrap();
+        assert_no_thread(pool.execute(|| panic!("it has come back")));
+        assert_eq!((pool.counts().threads, pool.counts().failed_starts), (0, 1));
+        let worker: Worker = kept.lock().unwrap().take().unwrap();
+        worker.run();
+        assert_eq!((pool.counts().threads, pool.counts().accepted), (0, 0));
         assert!(pool.join());
     }
 }

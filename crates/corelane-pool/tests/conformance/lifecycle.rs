@@ -1,6 +1,6 @@
-use crate::support::{ALL, Gate, LONG, QUEUES, T, builder, bump, occupy, until};
+use crate::support::{ALL, Gate, LONG, QUEUES, T, at_the_end_of_this_thread, builder, bump, occupy, until};
 use corelane_pool::{JoinError, OnDrop, Reason, Rejection, ThreadPool};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
@@ -252,6 +252,74 @@ pub(crate) fn p20_a_worker_drops_the_last_handle() {
     }
 }
 
+/// The thread that joined it would wait for itself, or for one that waits for it.
+pub(crate) fn p20_a_thread_local_of_a_worker_does_not_wait() {
+    for queueing in ALL {
+        for threads in [1, 2] {
+            let (sender, is_terminated) = mpsc::channel();
+            let pool = builder(queueing, 0, 2)
+                .keep_alive(Duration::from_millis(1))
+                .on_terminated(move || sender.send(()).unwrap())
+                .build()
+                .unwrap();
+            let (sender, waits) = mpsc::channel();
+            let (gate, left) = (Gate::new(), Gate::new());
+            for _ in 0..threads {
+                let (kept, sender, gate, left) = (pool.clone(), sender.clone(), gate.clone(), left.clone());
+                pool.execute(move || {
+                    at_the_end_of_this_thread(move || {
+                        // The other one has left by then, and joins this one.
+                        left.pass();
+                        sender.send((kept.join(), kept.await_termination(LONG))).unwrap();
+                        // The last one, at times.
+                        drop(kept);
+                    });
+                    gate.pass();
+                })
+                .unwrap();
+            }
+            gate.await_comers(threads);
+            drop(pool);
+            gate.open();
+            left.await_comers(1);
+            std::thread::sleep(T);
+            left.open();
+            for _ in 0..threads {
+                assert_eq!(waits.recv_timeout(LONG), Ok((false, false)));
+            }
+            is_terminated.recv_timeout(LONG).unwrap();
+        }
+    }
+}
+
+pub(crate) fn p20_what_comes_after_a_worker_does_not_wait() {
+    for queueing in ALL {
+        let (sender, waits) = mpsc::channel();
+        let kept = Arc::new(Mutex::new(None));
+        let keeps = kept.clone();
+        let pool = builder(queueing, 0, 1)
+            .keep_alive(Duration::from_millis(1))
+            .start_with(move |worker| {
+                let (kept, sender) = (keeps.clone(), sender.clone());
+                std::thread::Builder::new().spawn(move || {
+                    worker.run();
+                    let pool: ThreadPool = kept.lock().unwrap().take().unwrap();
+                    sender.send(pool.join()).unwrap();
+                    drop(pool);
+                    sender.send(false).unwrap();
+                })
+            })
+            .build()
+            .unwrap();
+        *kept.lock().unwrap() = Some(pool.clone());
+        pool.spawn(|| ()).unwrap().join().unwrap();
+        drop(pool);
+        for _ in 0..2 {
+            assert_eq!(waits.recv_timeout(LONG), Ok(false));
+        }
+    }
+}
+
 pub(crate) fn p21_thread_locals_are_dropped_when_join_returns() {
     struct Late(Arc<AtomicUsize>);
     impl Drop for Late {
@@ -295,5 +363,129 @@ pub(crate) fn a_pool_without_threads_terminates() {
         let pool = builder(queueing, 2, 2).on_terminated(move || teller.store(true, SeqCst)).build().unwrap();
         assert!(pool.join());
         assert!(pool.is_terminated() && told.load(SeqCst));
+    }
+}
+
+/// Where the pool's callbacks find their pool.
+#[derive(Clone, Default)]
+struct Place(Arc<Mutex<Option<ThreadPool>>>);
+
+thread_local! {
+    static CALLS: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Place {
+    /// Calls every function of the pool that does not end it, unless such a call brought the thread here. A call that
+    /// waits for the pool's end returns.
+    fn call_all(&self, calls: &AtomicUsize) {
+        let pool = self.0.lock().unwrap().clone();
+        let Some(pool) = pool.filter(|_| !CALLS.replace(true)) else { return };
+        pool.counts();
+        pool.waits();
+        pool.waiting_threads();
+        pool.is_shut_down();
+        pool.is_terminated();
+        pool.stop_token();
+        pool.queueing();
+        pool.set_core_threads(pool.core_threads()).unwrap();
+        pool.set_max_threads(pool.max_threads()).unwrap();
+        pool.set_keep_alive(LONG);
+        pool.prestart(1).unwrap();
+        let _ = pool.try_execute(|| ());
+        let _ = pool.try_spawn(|| ());
+        pool.scope(|scope| scope.spawn(|| ()));
+        assert!(!format!("{pool:?}").is_empty());
+        pool.await_termination(Duration::ZERO);
+        bump(calls);
+        CALLS.set(false);
+    }
+
+    fn caller<A>(&self) -> (impl Fn(A) + Send + Sync + 'static, Arc<AtomicUsize>) {
+        let (place, calls) = (self.clone(), Arc::new(AtomicUsize::new(0)));
+        let counter = calls.clone();
+        (move |_| place.call_all(&counter), calls)
+    }
+}
+
+/// Calls the pool when it is dropped.
+struct Calls(Box<dyn Fn(()) + Send>);
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.0(());
+    }
+}
+
+/// No lock is held, and nothing is half done, where users' code runs.
+pub(crate) fn what_the_pool_calls_may_call_the_pool() {
+    for queueing in [ALL[0], ALL[1], corelane_pool::Queueing::Bounded(1)] {
+        let place = Place::default();
+        let (start, starts) = place.caller();
+        let (stop, stops) = place.caller();
+        let (before, befores) = place.caller();
+        let (after, afters) = place.caller();
+        let (panic, panics) = place.caller();
+        let (end, ends) = place.caller();
+        let (begin, begins) = place.caller();
+        let (drops, dropped) = place.caller();
+        let pool = builder(queueing, 0, 3)
+            .rejection(Rejection::Discard)
+            .on_thread_start(start)
+            .on_thread_stop(stop)
+            .before_task(move || before(()))
+            .after_task(move || after(()))
+            .on_panic(panic)
+            .on_terminated(move || end(()))
+            .start_with(move |worker| {
+                let thread = std::thread::Builder::new().spawn(move || worker.run());
+                begin(());
+                thread
+            })
+            .build()
+            .unwrap();
+        *place.0.lock().unwrap() = Some(pool.clone());
+        pool.execute(|| panic!("for the handler")).unwrap();
+        until("it is told", || panics.load(SeqCst) > 0);
+        // A task that is discarded.
+        let (gate, calls) = (occupy(&pool, 3), Calls(Box::new(drops)));
+        let mut calls = Some(calls);
+        until("it is dropped", || {
+            let calls = calls.take();
+            pool.execute(move || drop(calls)).unwrap();
+            dropped.load(SeqCst) > 0
+        });
+        gate.open();
+        pool.shutdown();
+        assert!(pool.await_termination(LONG));
+        *place.0.lock().unwrap() = None;
+        let all = [starts, stops, befores, afters, panics, ends, begins].map(|calls| calls.load(SeqCst));
+        assert!(all.iter().all(|&calls| calls > 0), "{all:?}");
+    }
+}
+
+/// The thread has ended and only its handle is missing, which `start_with` has in its hand.
+pub(crate) fn p20_a_start_does_not_wait_for_the_end() {
+    for queueing in ALL {
+        let place = Place::default();
+        let knows = place.clone();
+        let pool = builder(queueing, 0, 1)
+            .start_with(move |worker| {
+                let (over, is_over) = mpsc::channel::<()>();
+                let thread = std::thread::Builder::new().spawn(move || {
+                    worker.run();
+                    drop(over);
+                });
+                let pool = knows.0.lock().unwrap().take().unwrap();
+                pool.shutdown();
+                is_over.recv().unwrap_err();
+                assert!(pool.is_terminated() && !pool.join() && !pool.await_termination(LONG));
+                thread
+            })
+            .build()
+            .unwrap();
+        *place.0.lock().unwrap() = Some(pool.clone());
+        pool.execute(|| ()).unwrap();
+        assert_eq!(pool.counts().failed_starts, 0);
+        assert!(pool.join());
     }
 }

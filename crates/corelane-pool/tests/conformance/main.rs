@@ -10,10 +10,12 @@
 //! | P23 | neither priorities nor expiry |
 #![cfg(not(any(loom, shuttle)))]
 
+mod errors;
 mod execution;
 mod failures;
 mod growth;
 mod lifecycle;
+mod panics;
 mod rejection;
 mod scopes;
 mod support;
@@ -94,6 +96,10 @@ mod suite {
             p20_dropping_the_last_handle_detaches_if_asked_for
             p20_a_worker_does_not_wait_for_itself
             p20_a_worker_drops_the_last_handle
+            p20_a_thread_local_of_a_worker_does_not_wait
+            p20_what_comes_after_a_worker_does_not_wait
+            p20_a_start_does_not_wait_for_the_end
+            what_the_pool_calls_may_call_the_pool
             p21_thread_locals_are_dropped_when_join_returns
             a_pool_without_threads_terminates
         }
@@ -111,8 +117,17 @@ mod suite {
             p15_a_further_start_fails
             p15_now_and_then_a_start_fails
             p15_a_worker_is_never_run
+            p15_a_worker_is_run_too_late
             p15_callers_that_rely_on_a_start_that_fails
             p15_a_thread_that_is_left_relies_on_no_start
+        }
+        errors {
+            panics_name_the_callers_line
+            errors_read_well_in_a_log
+            a_name_with_a_zero_byte_is_refused
+        }
+        panics {
+            the_table_is_true
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 use corelane_pool::{Builder, Fairness, Queueing, ThreadPool};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -22,6 +23,24 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Counts one more.
 pub(crate) fn bump(count: &AtomicUsize) {
     count.fetch_add(1, SeqCst);
+}
+
+/// Called by the destructor of a thread-local.
+struct Late(Option<Box<dyn FnOnce()>>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(|call| call());
+    }
+}
+
+thread_local! {
+    static LATE: RefCell<Late> = const { RefCell::new(Late(None)) };
+}
+
+/// Calls this when the thread's locals are dropped.
+pub(crate) fn at_the_end_of_this_thread(call: impl FnOnce() + 'static) {
+    LATE.with_borrow_mut(|late| late.0 = Some(Box::new(call)));
 }
 
 /// What tasks stand before until it is opened. Opened when a test fails, too, whose pool then waits for its tasks.
