@@ -150,6 +150,33 @@ fn two_that_become_ready_are_both_found() {
     });
 }
 
+/// The set moves on before a thread that has taken one of its flags down has found out whom to wake: it finds the place
+/// to sleep of a thread that it knows nothing of.
+fn moves<D: Design<usize>>(wait: fn(&mut Set) -> Option<Ready>) {
+    let (mut tx, rx) = lane(2);
+    let (sender, receiver) = shared::<D>(2);
+    let mut select = Select::with(Park);
+    let (rx, receiver) = (select.add(rx), select.add(receiver));
+    let pusher = thread::spawn(move || {
+        tx.try_push(1).unwrap();
+        sender.push(2).unwrap();
+        (tx, sender)
+    });
+    let take = move |select: &mut Set| {
+        let ready = wait(select).unwrap();
+        if ready == rx { select[rx].try_pop().unwrap() } else { select[receiver].try_pop().unwrap() }
+    };
+    let first = take(&mut select);
+    let second = thread::spawn(move || take(&mut select)).join().unwrap();
+    assert_eq!(first + second, 3);
+    drop(pusher.join().unwrap());
+}
+
+#[test]
+fn a_set_moves_between_two_waits() {
+    explore(3, || moves::<Ticket>(Set::wait));
+}
+
 /// A thread selects and takes nothing; another one pops, and gets the item, whichever of them is woken.
 fn passed_on<D: Design<usize>>() {
     let queue: Queue<usize, D, _, NoStats> = mpmc::any_queue(1, Options::new().wait(Park)).unwrap();
@@ -269,6 +296,24 @@ fn a_token_that_is_cancelled_wakes_it() {
     });
 }
 
+#[test]
+fn a_token_moves_between_two_waits() {
+    explore(3, || {
+        let (token, other) = (CancelToken::new(), CancelToken::new());
+        let mut select = Select::with(Park);
+        let (first, second) = (select.add(token.clone()), select.add(other.clone()));
+        let canceller = thread::spawn(move || {
+            token.cancel();
+            other.cancel();
+        });
+        let ready = select.wait().unwrap();
+        let rest = if ready == first { select.remove(first) } else { select.remove(second) };
+        assert!(rest.unwrap().is_cancelled());
+        thread::spawn(move || assert!(select.wait().is_some())).join().unwrap();
+        canceller.join().unwrap();
+    });
+}
+
 /// A dispatcher without room waits; its worker takes the job, or leaves.
 #[test]
 fn a_worker_that_takes_or_leaves_wakes_its_dispatcher() {
@@ -316,6 +361,13 @@ mod tasks {
         }
         explore(2, || either_wakes_it::<Ticket, true>(wait));
         explore(2, || either_wakes_it::<Ticket, false>(wait));
+    }
+
+    #[test]
+    fn a_set_moves_between_two_waits() {
+        explore(3, || {
+            moves::<Ticket>(|select| block_on(pin!(select.wait_async())));
+        });
     }
 
     /// Another task's poll comes first, and its waker is replaced.

@@ -21,7 +21,7 @@
 
 #[cfg(feature = "async")]
 use super::WakerCell;
-use crate::sync::{AtomicPtr, Instant, Relaxed, parks_are_bounded};
+use crate::sync::{AtomicPtr, Instant, Relaxed, Written, parks_are_bounded};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ptr;
@@ -43,7 +43,7 @@ pub(crate) fn park_limit(deadline: Option<Instant>) -> Option<Duration> {
     if parks_are_bounded() { Some(left.map_or(BOUND, |left| left.min(BOUND))) } else { left }
 }
 
-/// Memory that a sleeper is the address of.
+/// Memory that a sleeper is the address of, as [`Written`].
 struct Place {
     token: Token,
     kind: Kind,
@@ -61,11 +61,11 @@ enum Kind {
 
 /// A place to sleep that is never freed.
 #[derive(Clone, Copy)]
-pub struct Sleeper(&'static Place);
+pub struct Sleeper(&'static Written<Place>);
 
 impl Sleeper {
     fn new(kind: Kind) -> Self {
-        Self(Box::leak(Box::new(Place { token: Token::new(), kind })))
+        Self(Box::leak(Box::new(Written::new(Place { token: Token::new(), kind }))))
     }
 
     /// This thread's.
@@ -197,7 +197,7 @@ impl Drop for Borrowed {
 }
 
 /// Where an end says which thread sleeps for it. That end writes it; a thread that wakes the end reads it.
-pub(crate) struct SleeperCell(AtomicPtr<Place>);
+pub(crate) struct SleeperCell(AtomicPtr<Written<Place>>);
 
 impl SleeperCell {
     /// Of an end for which no thread ever slept.
@@ -228,7 +228,7 @@ impl SleeperCell {
         Self::sleeper(self.0.swap(place, crate::sync::AcqRel))
     }
 
-    fn sleeper(place: *mut Place) -> Option<Sleeper> {
+    fn sleeper(place: *mut Written<Place>) -> Option<Sleeper> {
         // SAFETY: null, or the address of a place, which exists for ever (`Sleeper::new` leaks it).
         unsafe { place.as_ref() }.map(Sleeper)
     }
