@@ -14,14 +14,17 @@
 //!
 //! # Synchronization
 //!
-//! - cell: ordered by the flag, which its owner raises after it has written (release) and the waker takes down before
-//!   it reads (acquire).
+//! - cell, store-release (its owner) → load-acquire (the waker): the place is made before the waker looks into it. The
+//!   flag does not say so: a waker that comes late has taken it down for one wait, and finds the sleeper of a later one,
+//!   of a thread to which the end has gone on meanwhile.
+//! - flag, which its owner raises after it has written the cell (release) and the waker takes down before it reads
+//!   (acquire): the waker finds that sleeper, or a later one.
 //! - What the waker did before is visible to the woken: by the token, by the descriptor's write and read, or by
 //!   [`WakerCell`].
 
 #[cfg(feature = "async")]
 use super::WakerCell;
-use crate::sync::{AtomicPtr, Instant, Relaxed, Written, parks_are_bounded};
+use crate::sync::{Acquire, AtomicPtr, Instant, Release, Written, parks_are_bounded};
 use alloc::boxed::Box;
 use core::fmt;
 use core::ptr;
@@ -207,18 +210,18 @@ impl SleeperCell {
 
     /// To be called before the flag is raised that says that a thread sleeps.
     pub(crate) fn set(&self, sleeper: Sleeper) {
-        self.0.store(ptr::from_ref(sleeper.0).cast_mut(), Relaxed);
+        self.0.store(ptr::from_ref(sleeper.0).cast_mut(), Release);
     }
 
     /// To be called when the flag is down again.
     #[cfg(target_has_atomic = "64")]
     pub(crate) fn clear(&self) {
-        self.0.store(ptr::null_mut(), Relaxed);
+        self.0.store(ptr::null_mut(), crate::sync::Relaxed);
     }
 
     /// To be called by the thread that has taken that flag down, and so sees the sleeper of it, or of a later one.
     pub(crate) fn get(&self) -> Option<Sleeper> {
-        Self::sleeper(self.0.load(Relaxed))
+        Self::sleeper(self.0.load(Acquire))
     }
 
     /// Puts a sleeper in, or none, and takes out the one before: by a read-modify-write that both sides may make, so
