@@ -7,6 +7,8 @@
 
 #[path = "support/explore.rs"]
 mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
 #[cfg(feature = "async")]
 #[allow(dead_code, reason = "no test here looks into the task")]
 #[path = "support/task.rs"]
@@ -18,8 +20,9 @@ use corelane::error::TryPopError;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
 use corelane::mpmc::{self, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock};
 use corelane::spsc::{self, Consumer, Lane, Producer};
-use corelane::wait::{Park, Ready, Select};
+use corelane::wait::{Late, Park, Ready, Select};
 use explore::explore_with;
+use ledger::{Item, Ledger};
 use loom::thread;
 use std::sync::Arc;
 
@@ -311,6 +314,31 @@ fn a_token_moves_between_two_waits() {
         assert!(rest.unwrap().is_cancelled());
         thread::spawn(move || assert!(select.wait().is_some())).join().unwrap();
         canceller.join().unwrap();
+    });
+}
+
+/// What wakes a thread in `poll`: taken away, and another put in its place, while two threads come late to use it. Each
+/// is dropped once, after its last use.
+#[test]
+fn a_value_that_is_taken_away_is_dropped_after_its_last_use() {
+    explore_with(Barrier::Nothing, 4, || {
+        let (late, ledger) = (Arc::new(Late::new()), Ledger::default());
+        late.put(ledger.item(0));
+        let users = [(); 2].map(|()| {
+            let late = late.clone();
+            thread::spawn(move || late.with(Item::read))
+        });
+        late.take_away();
+        let is_empty = late.is_empty();
+        if is_empty {
+            late.put(ledger.item(1));
+            late.take_away();
+        }
+        for user in users {
+            assert!(user.join().unwrap().is_none_or(|id| id == 0 || is_empty && id == 1));
+        }
+        assert!(late.is_empty());
+        ledger.assert_each_dropped_once(1 + usize::from(is_empty));
     });
 }
 
