@@ -2,8 +2,8 @@
 //!
 //! A wait asks its descriptors by `poll`, without a time, each time it looks at its ends and comes to the first of
 //! them: one system call for all descriptors of a set. Their numbers are asked for each time, as another end may have
-//! taken the place of the one before, and its number may be another file's. A thread that sleeps does so in `poll`, too.
-//! The other end of a queue wakes it there by an [`Event`], an `eventfd`.
+//! taken the place of the one before, and its number may be another file's. A thread that sleeps does so in `poll`,
+//! too. The other end of a queue wakes it there by an [`Event`], an `eventfd`.
 
 use core::mem::size_of;
 use std::io;

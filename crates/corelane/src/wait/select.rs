@@ -3,8 +3,8 @@
 //! # How it works
 //!
 //! 1. A look goes over the ends in order and stops at the first that is ready. File descriptors are asked once a look,
-//!    all by one call of `poll`, when the look comes to the first of them. Each end is asked for its descriptor then, as
-//!    it may have taken the place of another by its key.
+//!    all by one call of `poll`, when the look comes to the first of them. Each end is asked for its descriptor then,
+//!    as it may have taken the place of another by its key.
 //! 2. As long as nothing is found the strategy says what to do. To park, the thread raises the flags of all ends,
 //!    executes the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps. That is the [park
 //!    protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other end

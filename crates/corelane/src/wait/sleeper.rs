@@ -1,8 +1,8 @@
 //! Where a thread or a task sleeps, and what wakes it.
 //!
-//! Every wait that sleeps, in any family, does so at a [`Sleeper`]. A thread has one for its waits, and one more for those
-//! of a [`Select`](super::Select) that waits for file descriptors as well, where it is woken in `poll`. A select whose
-//! wait is a task's borrows one of a third kind, which wakes the task.
+//! Every wait that sleeps, in any family, does so at a [`Sleeper`]. A thread has one for its waits, and one more for
+//! those of a [`Select`](super::Select) that waits for file descriptors as well, where it is woken in `poll`. A select
+//! whose wait is a task's borrows one of a third kind, which wakes the task.
 //!
 //! # How it works
 //!
@@ -12,8 +12,8 @@
 //! 2. A thread takes its place along for each wait, and puts it back after that. One that is about to end, and has
 //!    nowhere to put it, leaves it to the next thread each time.
 //! 3. By the descriptor of a place a thread is woken in `poll`. It is closed when the thread ends: it is a [`Late`]
-//!    value, as a waker that comes late must not write to a number that is another file's. A child that was forked makes
-//!    one of its own, as both processes would be woken by the other's.
+//!    value, as a waker that comes late must not write to a number that is another file's. A child that was forked
+//!    makes one of its own, as both processes would be woken by the other's.
 //! 4. An end that is about to park writes its thread's sleeper into its [`SleeperCell`] and raises its flag after that.
 //!    The thread that takes the flag down reads the cell.
 //!
@@ -23,8 +23,8 @@
 //! # Synchronization
 //!
 //! - cell, store-release (its owner) → load-acquire (the waker): the place is made before the waker looks into it. The
-//!   flag does not say so: a waker that comes late has taken it down for one wait, and finds the sleeper of a later one,
-//!   of a thread to which the end has gone on meanwhile.
+//!   flag does not say so: a waker that comes late has taken it down for one wait, and finds the sleeper of a later
+//!   one, of a thread to which the end has gone on meanwhile.
 //! - flag, which its owner raises after it has written the cell (release) and the waker takes down before it reads
 //!   (acquire): the waker finds that sleeper, or a later one.
 //! - What the waker did before is visible to the woken: by the token, by the descriptor's write and read, or by
