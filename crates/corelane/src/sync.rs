@@ -150,6 +150,33 @@ pub(crate) unsafe fn init_slot<T>(slot: *mut Slot<T>) {
     let _ = slot;
 }
 
+/// Memory that is written once, before other threads know of it. Loom sees each use of it, and reports one by a thread
+/// to which the writing was not done.
+#[cfg(feature = "std")]
+pub(crate) struct Written<T>(UnsafeCell<T>);
+
+// SAFETY: no thread writes the cell, so all that threads share is `&T`.
+#[cfg(feature = "std")]
+unsafe impl<T: Sync> Sync for Written<T> {}
+
+#[cfg(feature = "std")]
+impl<T> Written<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T> core::ops::Deref for Written<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: no thread writes the cell, and the value lives as long as `self`.
+        self.0.with(|value| unsafe { &*value })
+    }
+}
+
 /// 128 bytes: two lines of 64, because the neighbouring line is fetched along with a missed one on x86-64, and one line
 /// of the aarch64 cores that have lines of 128.
 #[derive(Debug, Default)]

@@ -592,6 +592,36 @@ mod models {
         });
     }
 
+    /// Whom to wake the producer reads when its flag is down, and the end may wait in another thread by then. In this
+    /// model and the next one loom reports a waker that does not know of that thread's place to sleep.
+    pub(super) fn a_consumer_moves_between_two_waits<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                producer.try_push(1).unwrap();
+                producer.try_push(2).unwrap();
+                producer
+            });
+            assert_eq!(consumer.pop(), Ok(1));
+            thread::spawn(move || assert_eq!(consumer.pop(), Ok(2))).join().unwrap();
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    pub(super) fn a_producer_moves_between_two_waits<D: Tested>() {
+        explore(3, || {
+            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            assert_eq!(producer.try_push_slice(&[0, 1]), Ok(2));
+            let popper = thread::spawn(move || {
+                assert_eq!([consumer.try_pop(), consumer.try_pop()], [Ok(0), Ok(1)]);
+                consumer
+            });
+            producer.push(2).unwrap();
+            thread::spawn(move || producer.push(3).unwrap()).join().unwrap();
+            drop(popper.join().unwrap());
+        });
+    }
+
     pub(super) fn both_ends_park_in_turn<D: Tested>() {
         fn hand_over<D: Tested>(items: usize) {
             let (mut producer, mut consumer) = parking::<usize, D>(1);
@@ -1453,6 +1483,41 @@ mod streams {
     }
 
     #[test]
+    fn a_consumer_moves_between_two_waits() {
+        explore(3, || {
+            let (mut producer, mut consumer) = queue(0, None, Park);
+            let pusher = thread::spawn(move || {
+                producer.try_push(&[1]).unwrap();
+                producer.try_push(&[2]).unwrap();
+                producer
+            });
+            assert_eq!(consumer.pop(), Ok(&[1][..]));
+            thread::spawn(move || assert_eq!(consumer.pop(), Ok(&[2][..]))).join().unwrap();
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn a_producer_moves_between_two_waits() {
+        fn model() {
+            let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
+            assert_eq!(producer.try_push_batch(&["a", "b"]), Ok(2));
+            let popper = thread::spawn(move || {
+                assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
+                assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
+                // Empty, or what was pushed as soon as there was room.
+                let _ = consumer.try_pop();
+                consumer
+            });
+            producer.push(b"c").unwrap();
+            thread::spawn(move || producer.push(b"d").unwrap()).join().unwrap();
+            drop(popper.join().unwrap());
+        }
+        explore_with(Barrier::Fences, 3, model);
+        explore_with(Barrier::ReadModifyWrite, 2, model);
+    }
+
+    #[test]
     fn consumer_goes_while_the_producer_parks() {
         explore(3, || {
             let (mut producer, consumer) = queue(0, Some(16), Park);
@@ -1503,6 +1568,7 @@ macro_rules! models {
             producer_goes_while_items_are_popped,
             producer_goes_while_the_consumer_parks,
             a_push_wakes_the_parked_consumer,
+            a_consumer_moves_between_two_waits,
             a_push_behind_popped_blocks_wakes_the_parked_consumer,
             one_sleep_serves_two_queues,
             one_sleep_serves_two_threads,
@@ -1520,6 +1586,7 @@ macro_rules! models {
             consumer_goes_while_the_producer_parks,
             consumer_closes_while_the_producer_parks,
             a_pop_wakes_the_parked_producer,
+            a_producer_moves_between_two_waits,
             both_ends_park_in_turn,
             a_late_release_wakes_the_parked_producer,
             two_free_slots_wake_the_producer_that_waits_for_them,

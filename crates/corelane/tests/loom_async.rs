@@ -186,6 +186,34 @@ mod models {
         });
     }
 
+    pub(super) fn a_consumer_moves_between_two_waits<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                producer.try_push(1).unwrap();
+                producer.try_push(2).unwrap();
+                producer
+            });
+            assert_eq!(block_on(consumer.pop()), Ok(1));
+            thread::spawn(move || assert_eq!(block_on(consumer.pop()), Ok(2))).join().unwrap();
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    pub(super) fn a_producer_moves_between_two_waits<D: Tested>() {
+        explore(2, || {
+            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            producer.try_push(0).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!([block_on(consumer.pop()), block_on(consumer.pop())], [Ok(0), Ok(1)]);
+                consumer
+            });
+            block_on(producer.push(1)).unwrap();
+            thread::spawn(move || block_on(producer.push(2)).unwrap()).join().unwrap();
+            assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+        });
+    }
+
     /// Polled by one task, and then by another: the first may be woken for nothing, the second must be.
     pub(super) fn the_waker_is_replaced<D: Tested>() {
         explore(3, || {
@@ -306,6 +334,8 @@ macro_rules! suite {
             consumer_closes_while_the_task_waits
             two_tasks_wait_in_turn
             a_task_and_a_thread_wait_in_turn
+            a_consumer_moves_between_two_waits
+            a_producer_moves_between_two_waits
             the_waker_is_replaced
             a_pending_pop_is_dropped
             a_pending_reservation_is_dropped
@@ -327,6 +357,7 @@ suite! { linked, Linked {
     a_push_wakes_the_task
     a_batch_wakes_the_task
     producer_goes_while_the_task_waits
+    a_consumer_moves_between_two_waits
     the_waker_is_replaced
     a_pending_pop_is_dropped
     an_end_goes_while_it_is_woken

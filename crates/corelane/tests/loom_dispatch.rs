@@ -86,6 +86,81 @@ fn a_leave_wakes_a_dispatcher_that_waits_for_room() {
     });
 }
 
+/// In these four a waker comes late, and finds the place to sleep of a thread to which the end has moved.
+#[test]
+fn a_worker_moves_between_two_waits() {
+    explore(3, || {
+        let (mut dispatcher, mut workers) = Builder::new(1).capacity(2).batch(1).wait(Park).build::<usize>().unwrap();
+        let mut worker = workers.remove(0);
+        let other = thread::spawn(move || {
+            dispatcher.try_dispatch(1).unwrap();
+            dispatcher.try_dispatch(2).unwrap();
+            dispatcher
+        });
+        assert_eq!(worker.pop(), Ok(1));
+        let worker = thread::spawn(move || {
+            assert_eq!(worker.pop(), Ok(2));
+            worker
+        });
+        drop((worker.join().unwrap(), other.join().unwrap()));
+    });
+}
+
+#[test]
+fn a_dispatcher_moves_between_two_waits() {
+    explore(3, || {
+        let (mut dispatcher, mut workers) = Builder::new(1).capacity(2).batch(1).wait(Park).build::<usize>().unwrap();
+        dispatcher.dispatch_batch(&mut vec![0, 1]).unwrap();
+        let mut worker = workers.remove(0);
+        let takes = thread::spawn(move || {
+            assert_eq!([worker.try_pop(), worker.try_pop()], [Ok(0), Ok(1)]);
+            worker
+        });
+        dispatcher.dispatch(2).unwrap();
+        let dispatcher = thread::spawn(move || {
+            dispatcher.dispatch(3).unwrap();
+            dispatcher
+        });
+        drop((dispatcher.join().unwrap(), takes.join().unwrap()));
+    });
+}
+
+/// It waits for room, and then at the desk, where the worker leaves.
+#[test]
+fn a_dispatcher_moves_and_waits_at_the_desk() {
+    explore(3, || {
+        let (mut dispatcher, mut workers) = Builder::new(1).capacity(1).batch(1).wait(Park).build::<usize>().unwrap();
+        dispatcher.dispatch(0).unwrap();
+        let mut worker = workers.remove(0);
+        let takes = thread::spawn(move || {
+            assert_eq!(worker.try_pop(), Ok(0));
+            drop(worker);
+        });
+        let undone = match dispatcher.dispatch(1) {
+            Ok(()) => thread::spawn(move || dispatcher.join().unwrap_err().undone).join().unwrap(),
+            Err(refused) => vec![refused.into_inner()],
+        };
+        assert_eq!(undone, [1]);
+        takes.join().unwrap();
+    });
+}
+
+#[test]
+fn a_collector_moves_between_two_waits() {
+    explore(3, || {
+        let mut results: Collector<usize, Lane, Park> = Collector::with(2, Park);
+        let mut producer = results.add().unwrap();
+        let pusher = thread::spawn(move || {
+            producer.push(1).unwrap();
+            producer.push(2).unwrap();
+            producer
+        });
+        assert_eq!(results.collect(), Ok((0, 1)));
+        thread::spawn(move || assert_eq!(results.collect(), Ok((0, 2)))).join().unwrap();
+        drop(pusher.join().unwrap());
+    });
+}
+
 /// It sleeps for room, one worker leaves, the other makes room: for the job that came back and for the new one.
 #[test]
 fn what_comes_back_finds_another_worker() {

@@ -427,6 +427,26 @@ mod models {
         });
     }
 
+    /// A node's second life is another thread's: a putter that has decided its first one, and comes late to wake that
+    /// one's owner, finds the place to sleep of a thread that it knows nothing of.
+    pub(super) fn a_late_waker_finds_another_threads_select(mode: Mode) {
+        explore([2, 3], move || {
+            let (queue, ledger) = queue(mode);
+            let items = ledger.clone();
+            let putter = spawn(&queue, move |queue| (0..2).for_each(|id| assert!(queue.put(items.item(id)).is_ok())));
+            let take = |queue: &Queue| {
+                let mut tickets = [queue.reserve_take()];
+                assert_eq!(first(&mut tickets, &Park, None), Some(0));
+                tickets[0].try_followup().unwrap().unwrap().read()
+            };
+            assert_eq!(take(&queue), 0);
+            assert_eq!(spawn(&queue, take).join().unwrap(), 1);
+            putter.join().unwrap();
+            drop(queue);
+            ledger.assert_each_dropped_once(2);
+        });
+    }
+
     /// A ticket is decided by another thread while its owner asks.
     pub(super) fn a_ticket_is_followed_up(mode: Mode) {
         explore([3, 4], move || {
@@ -478,6 +498,7 @@ suite! {
         a_ticket_is_followed_up
         a_select_is_woken
         a_select_gives_up
+        a_late_waker_finds_another_threads_select
     }
 }
 

@@ -105,6 +105,38 @@ fn one_batch_wakes_two() {
     });
 }
 
+/// A waker that has taken the thread's flag down, or the thread out of the list, finds its place to sleep, though the
+/// handle waits in another thread by then.
+#[test]
+fn a_receiver_moves_between_two_waits() {
+    explore(3, || {
+        let (mut tx, mut rx) = channel(2);
+        let pusher = thread::spawn(move || {
+            tx.push(1).unwrap();
+            tx.push(2).unwrap();
+            tx
+        });
+        assert_eq!(rx.pop(), Ok(1));
+        thread::spawn(move || assert_eq!(rx.pop(), Ok(2))).join().unwrap();
+        drop(pusher.join().unwrap());
+    });
+}
+
+#[test]
+fn a_sender_moves_between_two_waits() {
+    explore(3, || {
+        let (mut tx, mut rx) = channel(1);
+        tx.push(0).unwrap();
+        let popper = thread::spawn(move || {
+            assert_eq!([rx.pop(), rx.pop()], [Ok(0), Ok(1)]);
+            rx
+        });
+        tx.push(1).unwrap();
+        thread::spawn(move || tx.push(2).unwrap()).join().unwrap();
+        assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+    });
+}
+
 /// Larger than the lane: the receiver is told before the sender waits for room.
 #[test]
 fn a_batch_is_handed_over() {

@@ -317,6 +317,36 @@ mod models {
         });
     }
 
+    /// A waker that has taken the thread out of the list finds its place to sleep, though the receiver has gone on to
+    /// another thread.
+    pub(super) fn a_receiver_moves_between_two_waits<D: Tested>() {
+        explore::<D>(0, || {
+            let (tx, rx) = channel::<usize, D>(2);
+            let pusher = thread::spawn(move || {
+                tx.push(1).unwrap();
+                tx.push(2).unwrap();
+                tx
+            });
+            assert_eq!(rx.pop(), Ok(1));
+            thread::spawn(move || assert_eq!(rx.pop(), Ok(2))).join().unwrap();
+            drop(pusher.join().unwrap());
+        });
+    }
+
+    pub(super) fn a_sender_moves_between_two_waits<D: Tested>() {
+        explore::<D>(0, || {
+            let (tx, rx) = channel::<usize, D>(1);
+            tx.push(0).unwrap();
+            let popper = thread::spawn(move || {
+                assert_eq!([rx.pop(), rx.pop()], [Ok(0), Ok(1)]);
+                rx
+            });
+            tx.push(1).unwrap();
+            thread::spawn(move || tx.push(2).unwrap()).join().unwrap();
+            assert_eq!(popper.join().unwrap().pop(), Ok(2));
+        });
+    }
+
     /// A consumer that may give up at any moment, another one that waits, and one item for each.
     pub(super) fn a_time_out_takes_no_wake_up_along<D: Tested>() {
         explore::<D>(-1, || {
@@ -608,6 +638,7 @@ macro_rules! crowded {
             a_batch_against_singles
             batches_race
             one_batch_wakes_two
+            a_receiver_moves_between_two_waits
             a_time_out_takes_no_wake_up_along
             close_against_a_parked_pop
             close_against_two_parked_pops
@@ -629,6 +660,7 @@ crowded!(michael_scott: MichaelScott, two_lock: TwoLock => []);
 // These can be full.
 crowded!(ticket: Ticket, scq: Scq, condvar: Condvar => [
     one_pop_of_many_wakes_two
+    a_sender_moves_between_two_waits
     close_against_a_parked_push
     closed_goes_before_full
     two_receivers_go_at_once
@@ -640,6 +672,8 @@ suite!(busy_wait: BusyWait => [
     two_producers_with_room_and_one_consumer
     the_same_place_comes_again
     a_batch_is_handed_over
+    a_receiver_moves_between_two_waits
+    a_sender_moves_between_two_waits
     close_against_a_parked_pop
     close_against_a_parked_push
     what_has_returned_counts

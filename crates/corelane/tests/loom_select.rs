@@ -7,6 +7,8 @@
 
 #[path = "support/explore.rs"]
 mod explore;
+#[path = "support/ledger.rs"]
+mod ledger;
 #[cfg(feature = "async")]
 #[allow(dead_code, reason = "no test here looks into the task")]
 #[path = "support/task.rs"]
@@ -18,8 +20,9 @@ use corelane::error::TryPopError;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
 use corelane::mpmc::{self, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock};
 use corelane::spsc::{self, Consumer, Lane, Producer};
-use corelane::wait::{Park, Ready, Select};
+use corelane::wait::{Late, Park, Ready, Select};
 use explore::explore_with;
+use ledger::{Item, Ledger};
 use loom::thread;
 use std::sync::Arc;
 
@@ -150,6 +153,33 @@ fn two_that_become_ready_are_both_found() {
     });
 }
 
+/// The set moves on before a thread that has taken one of its flags down has found out whom to wake: it finds the place
+/// to sleep of a thread that it knows nothing of.
+fn moves<D: Design<usize>>(wait: fn(&mut Set) -> Option<Ready>) {
+    let (mut tx, rx) = lane(2);
+    let (sender, receiver) = shared::<D>(2);
+    let mut select = Select::with(Park);
+    let (rx, receiver) = (select.add(rx), select.add(receiver));
+    let pusher = thread::spawn(move || {
+        tx.try_push(1).unwrap();
+        sender.push(2).unwrap();
+        (tx, sender)
+    });
+    let take = move |select: &mut Set| {
+        let ready = wait(select).unwrap();
+        if ready == rx { select[rx].try_pop().unwrap() } else { select[receiver].try_pop().unwrap() }
+    };
+    let first = take(&mut select);
+    let second = thread::spawn(move || take(&mut select)).join().unwrap();
+    assert_eq!(first + second, 3);
+    drop(pusher.join().unwrap());
+}
+
+#[test]
+fn a_set_moves_between_two_waits() {
+    explore(3, || moves::<Ticket>(Set::wait));
+}
+
 /// A thread selects and takes nothing; another one pops, and gets the item, whichever of them is woken.
 fn passed_on<D: Design<usize>>() {
     let queue: Queue<usize, D, _, NoStats> = mpmc::any_queue(1, Options::new().wait(Park)).unwrap();
@@ -269,6 +299,49 @@ fn a_token_that_is_cancelled_wakes_it() {
     });
 }
 
+#[test]
+fn a_token_moves_between_two_waits() {
+    explore(3, || {
+        let (token, other) = (CancelToken::new(), CancelToken::new());
+        let mut select = Select::with(Park);
+        let (first, second) = (select.add(token.clone()), select.add(other.clone()));
+        let canceller = thread::spawn(move || {
+            token.cancel();
+            other.cancel();
+        });
+        let ready = select.wait().unwrap();
+        let rest = if ready == first { select.remove(first) } else { select.remove(second) };
+        assert!(rest.unwrap().is_cancelled());
+        thread::spawn(move || assert!(select.wait().is_some())).join().unwrap();
+        canceller.join().unwrap();
+    });
+}
+
+/// What wakes a thread in `poll`: taken away, and another put in its place, while two threads come late to use it. Each
+/// is dropped once, after its last use.
+#[test]
+fn a_value_that_is_taken_away_is_dropped_after_its_last_use() {
+    explore_with(Barrier::Nothing, 4, || {
+        let (late, ledger) = (Arc::new(Late::new()), Ledger::default());
+        late.put(ledger.item(0));
+        let users = [(); 2].map(|()| {
+            let late = late.clone();
+            thread::spawn(move || late.with(Item::read))
+        });
+        late.take_away();
+        let is_empty = late.is_empty();
+        if is_empty {
+            late.put(ledger.item(1));
+            late.take_away();
+        }
+        for user in users {
+            assert!(user.join().unwrap().is_none_or(|id| id == 0 || is_empty && id == 1));
+        }
+        assert!(late.is_empty());
+        ledger.assert_each_dropped_once(1 + usize::from(is_empty));
+    });
+}
+
 /// A dispatcher without room waits; its worker takes the job, or leaves.
 #[test]
 fn a_worker_that_takes_or_leaves_wakes_its_dispatcher() {
@@ -316,6 +389,13 @@ mod tasks {
         }
         explore(2, || either_wakes_it::<Ticket, true>(wait));
         explore(2, || either_wakes_it::<Ticket, false>(wait));
+    }
+
+    #[test]
+    fn a_set_moves_between_two_waits() {
+        explore(3, || {
+            moves::<Ticket>(|select| block_on(pin!(select.wait_async())));
+        });
     }
 
     /// Another task's poll comes first, and its waker is replaced.

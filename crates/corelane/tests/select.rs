@@ -443,6 +443,18 @@ fn a_strategy_that_panics_leaves_the_set_as_it_was() {
     assert_eq!(receiver.pop_timeout(Duration::ZERO), Err(PopTimeoutError::Timeout));
 }
 
+/// What a wait needs of an end is asked of that end, not of the one that was added.
+#[test]
+#[should_panic(expected = "`room` is more than the capacity")]
+fn a_producer_that_was_replaced_is_asked_for_its_capacity() {
+    let ((large, _rx), (small, _other)) = (spsc::channel::<u8>(8), spsc::channel::<u8>(2));
+    let mut select = Select::new();
+    let key = select.add_for(large, 4);
+    assert_eq!(select.wait().unwrap(), key);
+    select[key] = small;
+    select.wait_timeout(Duration::from_millis(20));
+}
+
 #[cfg(all(target_os = "linux", not(miri)))]
 mod descriptors {
     use super::{NAP, asleep};
@@ -450,7 +462,7 @@ mod descriptors {
     use crate::watchdog;
     use corelane::error::TryPopError;
     use corelane::spsc;
-    use corelane::wait::{Adaptive, Park, Readable, Select, Writable, Yield};
+    use corelane::wait::{Adaptive, Park, Readable, Ready, Select, Selectable, Writable, Yield};
     use std::io::{ErrorKind, Read, Write};
     use std::os::unix::net::UnixStream;
     use std::thread;
@@ -551,6 +563,57 @@ mod descriptors {
             assert_eq!(select.wait().unwrap(), socket);
             assert_eq!(select.wait().unwrap(), rx);
         }
+    }
+
+    /// The one before is closed, and its number goes to other files.
+    #[test]
+    fn an_end_that_was_replaced_is_asked_for_its_descriptor() {
+        const SOON: Duration = Duration::from_millis(5);
+        let ((_gone, old), (mut far, new)) = (pair(), pair());
+        let mut select = Select::with(Park);
+        let socket = select.add(Readable::new(old));
+        select[socket] = Readable::new(new);
+        assert_eq!(select.wait_timeout(SOON), None);
+        let others: Vec<_> = (0..4).map(|_| pair()).collect();
+        others.iter().for_each(|(one, two)| {
+            (&*one).write_all(b"x").unwrap();
+            (&*two).write_all(b"x").unwrap();
+        });
+        assert_eq!(select.wait_timeout(SOON), None);
+        far.write_all(b"x").unwrap();
+        assert_eq!(select.wait_timeout(SOON).unwrap(), socket);
+        // Two that change places.
+        let (mut far, near) = pair();
+        let other = select.add(Readable::new(near.try_clone().unwrap()));
+        assert_eq!(select.wait_timeout(SOON).unwrap(), socket);
+        let mut swapped = Readable::new(near.try_clone().unwrap());
+        std::mem::swap(&mut select[socket], &mut swapped);
+        std::mem::swap(&mut select[other], &mut swapped);
+        assert_eq!([select.wait().unwrap(), select.wait().unwrap()], [Ready::from(other); 2]);
+        far.write_all(b"x").unwrap();
+        assert_eq!([select.wait().unwrap(), select.wait().unwrap()], [Ready::from(socket), Ready::from(other)]);
+    }
+
+    /// A key may lead to an end of any type.
+    #[test]
+    fn a_descriptor_that_took_the_place_of_a_queue_is_asked() {
+        type Any<'a> = &'a mut (dyn Selectable + Send);
+        const SOON: Duration = Duration::from_millis(5);
+        let ((mut far, near), (mut tx, mut rx)) = (pair(), spsc::channel::<u8>(1));
+        let (_keep, quiet) = pair();
+        let (mut socket, mut quiet) = (Readable::new(near), Readable::new(quiet));
+        let mut select = Select::with(Park);
+        let key = select.add(&mut rx as Any<'_>);
+        tx.push(1).unwrap();
+        assert_eq!(select.wait_timeout(SOON).unwrap(), key);
+        let queue = std::mem::replace(&mut select[key], &mut socket);
+        assert_eq!(select.wait_timeout(SOON), None);
+        far.write_all(b"x").unwrap();
+        assert_eq!(select.wait_timeout(SOON).unwrap(), key);
+        let other = select.add(&mut quiet as Any<'_>);
+        select[key] = queue;
+        assert_eq!((select.wait_timeout(SOON).unwrap() == key, select.try_wait().unwrap() == key), (true, true));
+        assert!(select.remove(key).is_some() && select.remove(other).is_some());
     }
 
     /// Bytes through sockets and items through queues, in any order, to their ends.

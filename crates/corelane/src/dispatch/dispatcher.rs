@@ -12,7 +12,7 @@ use crate::error::{ChannelError, DispatchError};
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
-use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
+use crate::wait::{Adaptive, Own, Selectable, Sleeper, Strategy, selectable};
 use core::ops::Range;
 use core::{fmt, mem};
 use std::collections::VecDeque;
@@ -648,7 +648,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             self.wait_for_room(None, None);
         }
         self.lines.iter_mut().for_each(|line| line.sender.close());
-        let sleeper = Sleeper::of_this_thread();
+        let own = Own::new();
+        let sleeper = own.sleeper();
         loop {
             self.desk.sleeper_is(Some(sleeper));
             self.hear();

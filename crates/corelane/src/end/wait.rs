@@ -5,7 +5,7 @@
 use crate::sync::Instant;
 use crate::wait::{Next, Strategy, WaitState};
 #[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper};
+use crate::wait::{Own, Selectable, Sleeper};
 
 /// How a wait for one end ended.
 pub(crate) enum Waited {
@@ -49,8 +49,8 @@ pub(crate) trait Awaitable {
 
     fn disarm(&mut self, sleeper: Sleeper);
 
-    fn sleeper(&self) -> Sleeper {
-        Sleeper::of_this_thread()
+    fn sleeper(&self) -> Own {
+        Own::new()
     }
 
     fn sleep(&mut self, sleeper: Sleeper, deadline: Option<Instant>) {
@@ -72,7 +72,8 @@ pub(crate) fn wait_for<A: Awaitable, W: Strategy>(
             return found;
         }
         if wait.next(&mut state) == Next::Park {
-            let sleeper = awaited.sleeper();
+            let own = awaited.sleeper();
+            let sleeper = own.sleeper();
             awaited.arm(sleeper);
             crate::sync::heavy_barrier();
             let found = awaited.look();

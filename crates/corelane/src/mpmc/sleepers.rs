@@ -29,7 +29,7 @@
 //! - list: under its lock. A thread that is out of the list knows all that the thread which took it out did before.
 
 use crate::sync::{AcqRel, AtomicU32, Mutex, Relaxed, heavy_barrier, load_after_store};
-use crate::wait::Sleeper;
+use crate::wait::{Own, Sleeper};
 use alloc::collections::VecDeque;
 
 /// The threads that sleep at one side of a queue.
@@ -113,23 +113,23 @@ impl Sleepers {
 
     /// The caller wants to be woken. It looks at the queue once more before it sleeps at its [sleeper](Seat::sleeper).
     pub(super) fn sit_down(&self) -> Seat<'_> {
-        let sleeper = Sleeper::of_this_thread();
-        self.add(sleeper);
+        let own = Own::new();
+        self.add(own.sleeper());
         heavy_barrier();
-        Seat { sleepers: self, sleeper, left: false }
+        Seat { sleepers: self, own, left: false }
     }
 }
 
 /// A place in the list.
 pub(super) struct Seat<'a> {
     sleepers: &'a Sleepers,
-    sleeper: Sleeper,
+    own: Own,
     left: bool,
 }
 
 impl Seat<'_> {
     pub(super) fn sleeper(&self) -> Sleeper {
-        self.sleeper
+        self.own.sleeper()
     }
 
     /// Gives the place up. True if another thread woke this one, or was about to: it then looks at the queue once more,
@@ -140,7 +140,7 @@ impl Seat<'_> {
 
     fn give_up(&mut self) -> bool {
         self.left = true;
-        !self.sleepers.remove(self.sleeper)
+        !self.sleepers.remove(self.sleeper())
     }
 }
 

@@ -49,8 +49,12 @@
 //! | this file | strategies |
 //! | `sleeper.rs`, `waker.rs` | where a thread sleeps, in every family, and what wakes it; where a waker lies |
 //! | `select.rs`, `poll.rs` | the first of many ends that is ready; file descriptors among them |
+//! | `late.rs` | what a thread that comes late to wake another may still use |
 //! | `selectable.rs` | what an end offers to a select |
 
+#[cfg(all(feature = "std", any(loom, all(target_os = "linux", not(shuttle)))))]
+#[allow(unreachable_pub, missing_docs, missing_debug_implementations, reason = "public in models alone")]
+mod late;
 #[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 mod poll;
 #[cfg(feature = "std")]
@@ -62,18 +66,19 @@ mod sleeper;
 #[cfg(feature = "async")]
 mod waker;
 
+#[cfg(all(feature = "std", loom))]
+#[doc(hidden)]
+pub use late::Late;
 #[cfg(feature = "std")]
 pub use select::{Key, Ready, Select};
 #[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 pub use select::{Readable, Writable};
 #[cfg(feature = "std")]
 pub use selectable::Selectable;
-#[cfg(feature = "std")]
-pub(crate) use sleeper::Sleeper;
-#[cfg(feature = "std")]
-pub(crate) use sleeper::SleeperCell;
 #[cfg(all(feature = "std", target_has_atomic = "64"))]
 pub(crate) use sleeper::Token;
+#[cfg(feature = "std")]
+pub(crate) use sleeper::{Own, Sleeper, SleeperCell};
 #[cfg(feature = "async")]
 pub(crate) use waker::WakerCell;
 

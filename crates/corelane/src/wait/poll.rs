@@ -1,8 +1,9 @@
 //! File descriptors in a wait: `poll` over them, and over an event that wakes the thread for everything else.
 //!
 //! A wait asks its descriptors by `poll`, without a time, each time it looks at its ends and comes to the first of
-//! them: one system call for all descriptors of a set. A thread that sleeps does so in `poll`, too. The other end of a
-//! queue wakes it there by an [`Event`], an `eventfd`.
+//! them: one system call for all descriptors of a set. Their numbers are asked for each time, as another end may have
+//! taken the place of the one before, and its number may be another file's. A thread that sleeps does so in `poll`,
+//! too. The other end of a queue wakes it there by an [`Event`], an `eventfd`.
 
 use core::mem::size_of;
 use std::io;
@@ -21,7 +22,11 @@ pub(super) fn timespec(left: Duration) -> libc::timespec {
 
 /// What makes `poll` return.
 #[derive(Debug)]
-pub(crate) struct Event(OwnedFd);
+pub(crate) struct Event {
+    fd: OwnedFd,
+    /// The process that has made it. A child that is forked has its number, too.
+    process: u32,
+}
 
 impl Event {
     pub(crate) fn new() -> io::Result<Self> {
@@ -31,20 +36,26 @@ impl Event {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a new descriptor, which no other code knows.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { fd, process: std::process::id() })
+    }
+
+    /// Whether no other process waits for it, or sets it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// Stays set until it is cleared. Fails only where it is set many times already.
     pub(crate) fn set(&self) {
         let one = 1_u64;
         // SAFETY: eight bytes are read from `one`.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+        unsafe { libc::write(self.fd.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
     }
 
     fn clear(&self) {
         let mut count = 0_u64;
         // SAFETY: eight bytes are written to `count`.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+        unsafe { libc::read(self.fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
     }
 }
 
@@ -60,60 +71,58 @@ pub enum Interest {
 /// The descriptors of a set.
 #[derive(Debug)]
 pub(crate) struct Descriptors {
-    /// The first is the event's. One that was removed is negative, which `poll` passes over.
+    /// The first is the event's while the thread sleeps.
     polls: Vec<libc::pollfd>,
 }
 
-const IGNORED: RawFd = -1;
+/// `poll` passes over a negative one.
+const NO_EVENT: libc::pollfd = pollfd(-1, libc::POLLIN);
 
-fn pollfd(fd: RawFd, events: libc::c_short) -> libc::pollfd {
+const fn pollfd(fd: RawFd, events: libc::c_short) -> libc::pollfd {
     libc::pollfd { fd, events, revents: 0 }
 }
 
 impl Descriptors {
-    pub(crate) fn new(event: &Event) -> Self {
-        Self { polls: Vec::from([pollfd(event.0.as_raw_fd(), libc::POLLIN)]) }
+    pub(crate) fn new() -> Self {
+        Self { polls: Vec::new() }
     }
 
-    /// Returns its place.
-    pub(crate) fn add(&mut self, fd: RawFd, interest: Interest) -> usize {
-        let events = match interest {
-            Interest::Readable => libc::POLLIN,
-            Interest::Writable => libc::POLLOUT,
-        };
-        let free = self.polls.iter().position(|poll| poll.fd == IGNORED);
-        match free {
-            Some(at) => {
-                self.polls[at] = pollfd(fd, events);
-                at
-            }
-            None => {
-                self.polls.push(pollfd(fd, events));
-                self.polls.len() - 1
-            }
-        }
+    /// Makes room for so many.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.polls.clear();
+        self.polls.reserve(count + 1);
     }
 
-    pub(crate) fn remove(&mut self, at: usize) {
-        self.polls[at] = pollfd(IGNORED, 0);
-    }
-
-    /// Whether it was ready, or has failed, which a call on it will tell, when [`ask`](Self::ask) was called last.
-    pub(crate) fn is_ready(&self, at: usize) -> bool {
-        self.polls[at].revents != 0
-    }
-
-    /// Looks at all of them.
-    pub(crate) fn ask(&mut self) {
+    /// Looks at these, and at no others from now on.
+    pub(crate) fn ask(&mut self, descriptors: impl Iterator<Item = (RawFd, Interest)>) {
+        self.polls.clear();
+        self.polls.push(NO_EVENT);
+        self.polls.extend(descriptors.map(|(fd, interest)| {
+            pollfd(fd, if matches!(interest, Interest::Readable) { libc::POLLIN } else { libc::POLLOUT })
+        }));
         self.poll(Some(Duration::ZERO));
     }
 
-    /// Sleeps until one is ready, the event is set, the time is up, or sooner for no reason.
+    /// Whether the one of this number, counted from 0, was ready when they were last [asked](Self::ask). One that has
+    /// failed is, as a call on it will tell.
+    pub(crate) fn is_ready(&self, number: usize) -> bool {
+        self.polls[number + 1].revents != 0
+    }
+
+    /// Sleeps until one that was [asked](Self::ask) last is ready, the event is set, the time is up, or sooner for no
+    /// reason.
     pub(crate) fn sleep(&mut self, event: &Event, timeout: Option<Duration>) {
+        self.polls[0].fd = event.fd.as_raw_fd();
         self.poll(timeout);
-        if self.is_ready(0) {
+        if self.polls[0].revents != 0 {
             event.clear();
         }
+        self.polls[0] = NO_EVENT;
+    }
+
+    /// As [`sleep`](Self::sleep), for a short time, where there is no event.
+    pub(crate) fn nap(&mut self, timeout: Duration) {
+        self.poll(Some(timeout));
     }
 
     fn poll(&mut self, timeout: Option<Duration>) {
@@ -125,10 +134,9 @@ impl Descriptors {
         if ready < 0 {
             // More than the process may have open: a call on each will tell more. Otherwise a signal, or no memory.
             let all = io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
-            for poll in &mut self.polls[1..] {
-                poll.revents = if all && poll.fd != IGNORED { libc::POLLNVAL } else { 0 };
+            for poll in &mut self.polls {
+                poll.revents = if all && poll.fd >= 0 { libc::POLLNVAL } else { 0 };
             }
-            self.polls[0].revents = 0;
         }
     }
 }

@@ -3,7 +3,8 @@
 //! # How it works
 //!
 //! 1. A look goes over the ends in order and stops at the first that is ready. File descriptors are asked once a look,
-//!    all by one call of `poll`, when the look comes to the first of them.
+//!    all by one call of `poll`, when the look comes to the first of them. Each end is asked for its descriptor then,
+//!    as it may have taken the place of another by its key.
 //! 2. As long as nothing is found the strategy says what to do. To park, the thread raises the flags of all ends,
 //!    executes the heavy half of the asymmetric barrier once, looks at all of them again, and sleeps. That is the [park
 //!    protocol](super#the-park-protocol), for many ends. A set with descriptors sleeps in `poll`, where the other end
@@ -25,8 +26,10 @@ use super::poll::{Descriptors, Interest};
 use super::selectable::Selectable;
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use super::selectable::sealed;
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(feature = "async")]
 use super::sleeper::Borrowed;
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+use super::sleeper::{BOUND, Own, park_limit};
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
 use crate::sync::Instant;
@@ -50,7 +53,7 @@ macro_rules! descriptor {
         pub struct $name<F>(F);
 
         impl<F: AsFd> $name<F> {
-            /// For a descriptor that stays the same.
+            /// A set asks it for its descriptor each time it looks.
             pub fn new(descriptor: F) -> Self {
                 Self(descriptor)
             }
@@ -260,19 +263,14 @@ impl fmt::Debug for Ready {
 struct Entry<'a> {
     /// None while the place is free.
     end: Option<Box<dyn Selectable + Send + 'a>>,
-    /// How many free slots it is ready with, if it is a producer.
+    /// How much room was asked for ...
+    asked: usize,
+    /// ... and with how many free slots it is ready for that, if it is a producer.
     room: usize,
     version: u64,
-    /// Where the descriptor is, if it is one.
+    /// Its number among the descriptors that were asked last, if it is one.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
     polled: Option<usize>,
-}
-
-/// Descriptors, and where the thread of a set that has some sleeps.
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-struct Polled {
-    descriptors: Descriptors,
-    sleeper: Borrowed,
 }
 
 /// A set of ends to wait for. A wait names the first that is ready. Any [`Selectable`] ends mix: of every family, that
@@ -348,10 +346,15 @@ pub struct Select<'a, W: Strategy = Adaptive> {
     next: usize,
     biased: bool,
     wait: W,
+    /// The place of an end that was handed out, and may be another by now.
+    touched: Option<usize>,
     /// The flags are up, for this sleeper.
     armed: Option<Sleeper>,
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    polled: Option<Polled>,
+    descriptors: Descriptors,
+    /// How many of the ends are descriptors.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    polled: usize,
     /// Where a task of it waits.
     #[cfg(feature = "async")]
     task: Option<Borrowed>,
@@ -391,9 +394,12 @@ impl<'a, W: Strategy> Select<'a, W> {
             next: 0,
             biased: false,
             wait,
+            touched: None,
             armed: None,
             #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-            polled: None,
+            descriptors: Descriptors::new(),
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            polled: 0,
             #[cfg(feature = "async")]
             task: None,
             #[cfg(feature = "async")]
@@ -427,7 +433,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// [`stream::Producer`](crate::spsc::stream::Producer) with room for a message of one byte.
     ///
     /// # Panics
-    /// If it is the first descriptor and the process can have no more of them, or if there are 2^32 ends.
+    /// If there are 2^32 ends.
     pub fn add<E: Selectable + Send + 'a>(&mut self, end: E) -> Key<E> {
         self.add_for(end, 1)
     }
@@ -448,18 +454,21 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// ```
     ///
     /// # Panics
-    /// As [`add`](Self::add). If the queue never has so much room.
+    /// As [`add`](Self::add). If the queue never has so much room; where another end has taken its place by its key,
+    /// the next wait panics.
     pub fn add_for<E: Selectable + Send + 'a>(&mut self, end: E, room: usize) -> Key<E> {
-        let room = end.needs(room);
+        let (asked, room) = (room, end.needs(room));
         self.disarm_all();
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-        let polled = end.descriptor().map(|(fd, interest)| self.descriptors().add(fd, interest));
+        let polled = end.descriptor().map(|_| 0);
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        self.count_polled(false, polled.is_some());
         let end = Some(Box::new(end) as Box<dyn Selectable + Send + 'a>);
         let free = self.entries.iter().position(|entry| entry.end.is_none());
         let at = match free {
             Some(at) => {
                 let entry = &mut self.entries[at];
-                (entry.end, entry.room) = (end, room);
+                (entry.end, entry.asked, entry.room) = (end, asked, room);
                 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
                 {
                     entry.polled = polled;
@@ -469,6 +478,7 @@ impl<'a, W: Strategy> Select<'a, W> {
             None => {
                 self.entries.push(Entry {
                     end,
+                    asked,
                     room,
                     version: 0,
                     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
@@ -481,15 +491,38 @@ impl<'a, W: Strategy> Select<'a, W> {
         Key { place: self.ready_at(at), end: PhantomData }
     }
 
+    /// Asks all descriptors.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    fn descriptors(&mut self) -> &mut Descriptors {
-        let polled = self.polled.get_or_insert_with(|| {
-            let sleeper =
-                Borrowed::poll().unwrap_or_else(|error| panic!("no file descriptor to wait with: {error}; close some"));
-            let event = sleeper.sleeper().event().expect("made for it");
-            Polled { descriptors: Descriptors::new(event), sleeper }
-        });
-        &mut polled.descriptors
+    fn ask(&mut self) {
+        let polled = self.entries.iter_mut().filter(|entry| entry.polled.is_some());
+        self.descriptors.ask(polled.enumerate().filter_map(|(number, entry)| {
+            entry.polled = Some(number);
+            entry.end.as_ref()?.descriptor()
+        }));
+    }
+
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    fn count_polled(&mut self, was: bool, is: bool) {
+        self.polled = self.polled - usize::from(was) + usize::from(is);
+        if is {
+            self.descriptors.reserve(self.polled);
+        }
+    }
+
+    /// Asks the end that was handed out last what it needs: another one may have taken its place.
+    fn refresh(&mut self) {
+        let Some(at) = self.touched else { return };
+        let entry = &mut self.entries[at];
+        if let Some(end) = &entry.end {
+            entry.room = end.needs(entry.asked);
+            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            {
+                let was = core::mem::replace(&mut entry.polled, end.descriptor().map(|_| 0));
+                let is = entry.polled.is_some();
+                self.count_polled(was.is_some(), is);
+            }
+        }
+        self.touched = None;
     }
 
     fn ready_at(&self, at: usize) -> Ready {
@@ -506,8 +539,8 @@ impl<'a, W: Strategy> Select<'a, W> {
         entry.version += 1;
         self.count -= 1;
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-        if let (Some(at), Some(polled)) = (entry.polled.take(), &mut self.polled) {
-            polled.descriptors.remove(at);
+        if entry.polled.take().is_some() {
+            self.polled -= 1;
         }
         // SAFETY: `end_of` says that the end is an `E`, which `add` has boxed.
         Some(*unsafe { Box::from_raw(Box::into_raw(end).cast::<E>()) })
@@ -528,6 +561,10 @@ impl<'a, W: Strategy> Select<'a, W> {
         // What is done to the end must not meet a flag of ours.
         self.disarm_all();
         let end = self.end_of(key)?;
+        if self.touched != Some(key.index()) {
+            self.refresh();
+            self.touched = Some(key.index());
+        }
         // SAFETY: `end_of` says that it points to an `E`, and the set is borrowed for as long as the reference lives.
         Some(unsafe { &mut *end })
     }
@@ -576,6 +613,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// Names an end that is ready, if there is one. Never waits, but for the lock of a queue that has one.
     pub fn try_wait(&mut self) -> Option<Ready> {
         self.disarm_all();
+        self.refresh();
         self.look()
     }
 
@@ -612,6 +650,7 @@ impl<'a, W: Strategy> Select<'a, W> {
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Option<Ready> {
         self.disarm_all();
+        self.refresh();
         // Before the strategy is cloned.
         if let Some(ready) = self.look() {
             return Some(ready);
@@ -626,21 +665,18 @@ impl<'a, W: Strategy> Select<'a, W> {
         let start = if self.biased || self.next >= self.entries.len() { 0 } else { self.next };
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
         let mut asked = false;
-        let (front, back) = self.entries.split_at_mut(start);
-        let at = back.iter_mut().chain(front).position(|entry| {
-            let Some(end) = &mut entry.end else { return false };
+        let at = (start..self.entries.len()).chain(0..start).find(|&at| {
             #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-            if let (Some(at), Some(polled)) = (entry.polled, &mut self.polled) {
+            if self.entries[at].polled.is_some() {
                 if !asked {
-                    polled.descriptors.ask();
+                    self.ask();
                     asked = true;
                 }
-                return polled.descriptors.is_ready(at);
+                return self.entries[at].polled.is_some_and(|number| self.descriptors.is_ready(number));
             }
-            end.ready(entry.room)
+            let entry = &mut self.entries[at];
+            entry.end.as_mut().is_some_and(|end| end.ready(entry.room))
         })?;
-        let at = start + at;
-        let at = if at < self.entries.len() { at } else { at - self.entries.len() };
         self.next = at + 1;
         Some(self.ready_at(at))
     }
@@ -700,9 +736,10 @@ impl<'a, W: Strategy> Select<'a, W> {
     pub async fn wait_async(&mut self) -> Option<Ready> {
         // Another future may have been forgotten.
         self.disarm_all();
+        self.refresh();
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
         assert!(
-            self.entries.iter().all(|entry| entry.polled.is_none()),
+            self.polled == 0,
             "`wait_async` cannot wait for the file descriptors in this set: wait for them by the task's runtime"
         );
         /// Takes the flags down when the future is dropped.
@@ -774,18 +811,19 @@ impl<W: Strategy> Awaitable for Select<'_, W> {
     }
 
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    fn sleeper(&self) -> Sleeper {
-        match &self.polled {
-            Some(polled) => polled.sleeper.sleeper(),
-            None => Sleeper::of_this_thread(),
-        }
+    fn sleeper(&self) -> Own {
+        if self.polled == 0 { Own::new() } else { Own::in_poll() }
     }
 
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
     fn sleep(&mut self, sleeper: Sleeper, deadline: Option<Instant>) {
-        match (&mut self.polled, sleeper.event()) {
-            (Some(polled), Some(event)) => polled.descriptors.sleep(event, super::sleeper::park_limit(deadline)),
-            _ => sleeper.park(deadline),
+        let limit = park_limit(deadline);
+        if self.polled == 0 {
+            sleeper.park(deadline);
+        } else if let Some(event) = sleeper.event() {
+            event.with(|event| self.descriptors.sleep(event, limit));
+        } else {
+            self.descriptors.nap(limit.map_or(BOUND, |limit| limit.min(BOUND)));
         }
     }
 }

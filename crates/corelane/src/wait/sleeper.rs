@@ -1,28 +1,43 @@
 //! Where a thread or a task sleeps, and what wakes it.
 //!
-//! Every wait that sleeps, in any family, does so at a [`Sleeper`]. A thread has one, for all its waits. A
-//! [`Select`](super::Select) that waits for file descriptors as well, or whose wait is a task's, borrows one of another
-//! kind: it is woken where `poll` looks, or by its waker.
+//! Every wait that sleeps, in any family, does so at a [`Sleeper`]. A thread has one for its waits, and one more for
+//! those of a [`Select`](super::Select) that waits for file descriptors as well, where it is woken in `poll`. A select
+//! whose wait is a task's borrows one of a third kind, which wakes the task.
 //!
 //! # How it works
 //!
-//! 1. A place to sleep is made when one is first needed, and never freed: a thread that ends leaves it to the next. So
-//!    there are as many as threads ever slept at once, and a waker that comes late still finds one. If another thread
-//!    sleeps there by then, it is woken for nothing, looks at what it waits for, and sleeps again.
-//! 2. An end that is about to park writes its thread's sleeper into its [`SleeperCell`] and raises its flag after that.
+//! 1. A place to sleep is made when one is first needed, and never freed: a thread that ends leaves it to the next. A
+//!    waker that comes late still finds one. If another thread sleeps there by then, it is woken for nothing, looks at
+//!    what it waits for, and sleeps again.
+//! 2. A thread takes its place along for each wait, and puts it back after that. One that is about to end, and has
+//!    nowhere to put it, leaves it to the next thread each time.
+//! 3. By the descriptor of a place a thread is woken in `poll`. It is closed when the thread ends: it is a [`Late`]
+//!    value, as a waker that comes late must not write to a number that is another file's. A child that was forked
+//!    makes one of its own, as both processes would be woken by the other's.
+//! 4. An end that is about to park writes its thread's sleeper into its [`SleeperCell`] and raises its flag after that.
 //!    The thread that takes the flag down reads the cell.
+//!
+//! So there are, of each kind of place, as many as threads (or sets that a task has waited with) ever had one at once,
+//! each of less than 100 bytes; and a descriptor for each thread that lives and has waited with descriptors.
 //!
 //! # Synchronization
 //!
-//! - cell: ordered by the flag, which its owner raises after it has written (release) and the waker takes down before
-//!   it reads (acquire).
+//! - cell, store-release (its owner) → load-acquire (the waker): the place is made before the waker looks into it. The
+//!   flag does not say so: a waker that comes late has taken it down for one wait, and finds the sleeper of a later
+//!   one, of a thread to which the end has gone on meanwhile.
+//! - flag, which its owner raises after it has written the cell (release) and the waker takes down before it reads
+//!   (acquire): the waker finds that sleeper, or a later one.
 //! - What the waker did before is visible to the woken: by the token, by the descriptor's write and read, or by
 //!   [`WakerCell`].
 
 #[cfg(feature = "async")]
 use super::WakerCell;
-use crate::sync::{AtomicPtr, Instant, Relaxed, parks_are_bounded};
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+use super::{late::Late, poll::Event};
+use crate::sync::{Acquire, AtomicPtr, Instant, Release, Written, parks_are_bounded};
 use alloc::boxed::Box;
+#[cfg(not(any(loom, shuttle)))]
+use core::cell::Cell;
 use core::fmt;
 use core::ptr;
 #[cfg(any(feature = "async", not(any(loom, shuttle))))]
@@ -33,8 +48,8 @@ use std::vec::Vec;
 
 pub(crate) use platform::Token;
 
-/// The longest park where a wake-up may be missed (no membarrier).
-const BOUND: Duration = Duration::from_millis(1);
+/// The longest park where a wake-up may be missed (no membarrier), or cannot come (no descriptor to be woken by).
+pub(crate) const BOUND: Duration = Duration::from_millis(1);
 
 /// How long a park may last that is to end by then: no longer than [`BOUND`] where a wake-up may be missed. `None` is
 /// for ever.
@@ -43,7 +58,7 @@ pub(crate) fn park_limit(deadline: Option<Instant>) -> Option<Duration> {
     if parks_are_bounded() { Some(left.map_or(BOUND, |left| left.min(BOUND))) } else { left }
 }
 
-/// Memory that a sleeper is the address of.
+/// Memory that a sleeper is the address of, as [`Written`].
 struct Place {
     token: Token,
     kind: Kind,
@@ -54,34 +69,18 @@ enum Kind {
     Thread,
     /// A thread that sleeps in `poll`, where it looks at this descriptor, too.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    Poll(super::poll::Event),
+    Poll(Late<Event>),
     #[cfg(feature = "async")]
     Task(WakerCell),
 }
 
 /// A place to sleep that is never freed.
 #[derive(Clone, Copy)]
-pub struct Sleeper(&'static Place);
+pub struct Sleeper(&'static Written<Place>);
 
 impl Sleeper {
     fn new(kind: Kind) -> Self {
-        Self(Box::leak(Box::new(Place { token: Token::new(), kind })))
-    }
-
-    /// This thread's.
-    #[cfg(not(any(loom, shuttle)))]
-    pub(crate) fn of_this_thread() -> Self {
-        std::thread_local! {
-            static OWN: Borrowed = Borrowed::thread();
-        }
-        // In a thread that is about to end: one for this call.
-        OWN.try_with(|own| own.0).unwrap_or_else(|_| Self::new(Kind::Thread))
-    }
-
-    /// A model's is made in the model.
-    #[cfg(any(loom, shuttle))]
-    pub(crate) fn of_this_thread() -> Self {
-        Self::new(Kind::Thread)
+        Self(Box::leak(Box::new(Written::new(Place { token: Token::new(), kind }))))
     }
 
     /// Sleeps until [`unpark`](Self::unpark), the deadline, or sooner for no reason. An unpark that came before counts.
@@ -94,7 +93,7 @@ impl Sleeper {
         match &self.0.kind {
             Kind::Thread => self.0.token.notify(),
             #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-            Kind::Poll(event) => event.set(),
+            Kind::Poll(event) => drop(event.with(Event::set)),
             #[cfg(feature = "async")]
             Kind::Task(waker) => {
                 self.0.token.notify();
@@ -103,9 +102,9 @@ impl Sleeper {
         }
     }
 
-    /// The descriptor of a sleeper that [`Borrowed::poll`] has made.
+    /// What a thread that sleeps in `poll` is woken by, if that is where it sleeps.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    pub(crate) fn event(self) -> Option<&'static super::poll::Event> {
+    pub(crate) fn event(self) -> Option<&'static Late<Event>> {
         match &self.0.kind {
             Kind::Poll(event) => Some(event),
             _ => None,
@@ -167,11 +166,18 @@ impl Borrowed {
 
     /// For a thread that sleeps in `poll`.
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-    pub(crate) fn poll() -> std::io::Result<Self> {
-        match Self::find(|kind| matches!(kind, Kind::Poll(_))) {
-            Some(found) => Ok(found),
-            None => Ok(Self(Sleeper::new(Kind::Poll(super::poll::Event::new()?)))),
-        }
+    fn poll() -> std::io::Result<Self> {
+        let event = Event::new()?;
+        let found = Self::find(|kind| matches!(kind, Kind::Poll(event) if event.is_empty()));
+        let place = found.unwrap_or_else(|| Self(Sleeper::new(Kind::Poll(Late::new()))));
+        place.0.event().expect("of that kind").put(event);
+        Ok(place)
+    }
+
+    /// Whether another process may sleep there.
+    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    fn is_ours(&self) -> bool {
+        self.0.event().and_then(|event| event.with(Event::is_ours)).unwrap_or(false)
     }
 
     /// For a task.
@@ -181,6 +187,7 @@ impl Borrowed {
             .unwrap_or_else(|| Self(Sleeper::new(Kind::Task(WakerCell::new()))))
     }
 
+    #[cfg(feature = "async")]
     pub(crate) fn sleeper(&self) -> Sleeper {
         self.0
     }
@@ -192,12 +199,81 @@ impl Drop for Borrowed {
         if cfg!(any(loom, shuttle)) {
             return;
         }
+        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        if let Some(event) = self.0.event() {
+            event.take_away();
+        }
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
     }
 }
 
+/// This thread's sleeper, for one wait. The thread keeps it after that.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) struct Own {
+    /// None while it is dropped.
+    borrowed: Option<Borrowed>,
+    home: &'static Home,
+}
+
+#[cfg(not(any(loom, shuttle)))]
+type Home = std::thread::LocalKey<Cell<Option<Borrowed>>>;
+
+#[cfg(not(any(loom, shuttle)))]
+std::thread_local! {
+    static THREAD: Cell<Option<Borrowed>> = const { Cell::new(None) };
+    #[cfg(target_os = "linux")]
+    static POLL: Cell<Option<Borrowed>> = const { Cell::new(None) };
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl Own {
+    /// To sleep by [`park`](Sleeper::park).
+    pub(crate) fn new() -> Self {
+        let kept = THREAD.try_with(Cell::take).ok().flatten();
+        Self { borrowed: Some(kept.unwrap_or_else(Borrowed::thread)), home: &THREAD }
+    }
+
+    /// To sleep in `poll`. Where the process can have no descriptor more to be woken by: as [`new`](Self::new).
+    #[cfg(target_os = "linux")]
+    pub(crate) fn in_poll() -> Self {
+        let kept = POLL.try_with(Cell::take).ok().flatten().filter(Borrowed::is_ours);
+        match kept.map_or_else(Borrowed::poll, Ok) {
+            Ok(borrowed) => Self { borrowed: Some(borrowed), home: &POLL },
+            Err(_) => Self::new(),
+        }
+    }
+
+    pub(crate) fn sleeper(&self) -> Sleeper {
+        self.borrowed.as_ref().expect("it is there until the drop").0
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl Drop for Own {
+    fn drop(&mut self) {
+        let borrowed = self.borrowed.take();
+        // In a thread that is about to end the call is dropped, and with it what goes to the next thread.
+        let _ = self.home.try_with(move |home| home.set(borrowed));
+    }
+}
+
+/// A model's is made in the model, for each wait.
+#[cfg(any(loom, shuttle))]
+pub(crate) struct Own(Sleeper);
+
+#[cfg(any(loom, shuttle))]
+impl Own {
+    pub(crate) fn new() -> Self {
+        Self(Sleeper::new(Kind::Thread))
+    }
+
+    pub(crate) fn sleeper(&self) -> Sleeper {
+        self.0
+    }
+}
+
 /// Where an end says which thread sleeps for it. That end writes it; a thread that wakes the end reads it.
-pub(crate) struct SleeperCell(AtomicPtr<Place>);
+pub(crate) struct SleeperCell(AtomicPtr<Written<Place>>);
 
 impl SleeperCell {
     /// Of an end for which no thread ever slept.
@@ -207,18 +283,18 @@ impl SleeperCell {
 
     /// To be called before the flag is raised that says that a thread sleeps.
     pub(crate) fn set(&self, sleeper: Sleeper) {
-        self.0.store(ptr::from_ref(sleeper.0).cast_mut(), Relaxed);
+        self.0.store(ptr::from_ref(sleeper.0).cast_mut(), Release);
     }
 
     /// To be called when the flag is down again.
     #[cfg(target_has_atomic = "64")]
     pub(crate) fn clear(&self) {
-        self.0.store(ptr::null_mut(), Relaxed);
+        self.0.store(ptr::null_mut(), crate::sync::Relaxed);
     }
 
     /// To be called by the thread that has taken that flag down, and so sees the sleeper of it, or of a later one.
     pub(crate) fn get(&self) -> Option<Sleeper> {
-        Self::sleeper(self.0.load(Relaxed))
+        Self::sleeper(self.0.load(Acquire))
     }
 
     /// Puts a sleeper in, or none, and takes out the one before: by a read-modify-write that both sides may make, so
@@ -228,7 +304,7 @@ impl SleeperCell {
         Self::sleeper(self.0.swap(place, crate::sync::AcqRel))
     }
 
-    fn sleeper(place: *mut Place) -> Option<Sleeper> {
+    fn sleeper(place: *mut Written<Place>) -> Option<Sleeper> {
         // SAFETY: null, or the address of a place, which exists for ever (`Sleeper::new` leaks it).
         unsafe { place.as_ref() }.map(Sleeper)
     }
