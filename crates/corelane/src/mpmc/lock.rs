@@ -151,3 +151,32 @@ impl<P> Drop for Guard<'_, P> {
         }
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use core::time::Duration;
+    use std::time::Instant;
+
+    /// As a receiver that finds items in a lane for ever, beside a close.
+    #[test]
+    fn who_comes_back_at_once_lets_others_in() {
+        let (lock, got) = (Lock::new(()), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let mut inside = lock.enter(Stay::No, Pauses::Single);
+            scope.spawn(|| {
+                let _inside = lock.lock();
+                got.store(true, SeqCst);
+            });
+            let since = Instant::now();
+            while !got.load(SeqCst) && since.elapsed() < Duration::from_secs(10) {
+                let entered = Instant::now();
+                while inside.is_some() && entered.elapsed() < Duration::from_micros(50) {}
+                drop(inside);
+                inside = lock.enter(Stay::No, Pauses::Single);
+            }
+            assert!(got.load(SeqCst), "it waits for ever");
+        });
+    }
+}
