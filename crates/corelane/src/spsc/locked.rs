@@ -177,3 +177,32 @@ unsafe impl Algorithm for Locked {
         (read, write)
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use core::time::Duration;
+    use std::time::Instant;
+
+    /// As an end that looks again and again, beside the other end's push or pop.
+    #[test]
+    fn who_comes_back_at_once_lets_the_other_in() {
+        let lock = Lock { state: AtomicU32::new(FREE), indices: UnsafeCell::new(Indices { write: 0, read: 0 }) };
+        let got = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let since = Instant::now();
+            let stays = |_: &mut Indices| {
+                let entered = Instant::now();
+                while entered.elapsed() < Duration::from_micros(50) {}
+                got.load(SeqCst) || since.elapsed() > Duration::from_secs(10)
+            };
+            lock.with(|indices| {
+                scope.spawn(|| lock.with(|_| got.store(true, SeqCst)));
+                stays(indices)
+            });
+            while !lock.with(stays) {}
+            assert!(got.load(SeqCst), "it waits for ever");
+        });
+    }
+}
