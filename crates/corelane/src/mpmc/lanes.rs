@@ -29,8 +29,8 @@
 //! - **Stopped threads.** A receiver that is stopped in the middle of a pop keeps what is in that lane to itself, and
 //!   nothing else. A thread that is stopped in the middle of a change of the list of lanes, which is a few instructions
 //!   of a clone, holds up receivers that are about to sleep, beyond their time, too. `close` waits for receivers in the
-//!   middle of a pop, but not for ever for receivers that pop again and again: it comes next at a lane after some
-//!   thousand pauses of the processor.
+//!   middle of a pop, but not for ever for receivers that pop again and again: it comes next at a lane after about a
+//!   millisecond.
 //! - **Memory.** A lane of the capacity for each sender, until the lane is drained and each receiver has come past it.
 //!
 //! # When to use it, and when not

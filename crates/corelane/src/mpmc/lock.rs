@@ -49,15 +49,14 @@ const HELD: u32 = 1;
 /// To the first in line.
 const HANDED: u32 = 2;
 
-/// For how many pause instructions a thread tries for the lock before it stands in line. Some ten microseconds to some
-/// hundred, and a yield for each 64: so a line seldom forms, and who is inside next is seldom a thread that does not
-/// run.
+/// For how many pause instructions a thread tries for the lock before it stands in line: about a millisecond, with a
+/// yield for each 64. So a line forms only where there is need, as who is next in it may not be running.
 const PATIENCE: u32 = if cfg!(loom) {
     0
 } else if cfg!(shuttle) {
     64
 } else {
-    4096
+    16_384
 };
 
 /// For how many pause instructions a thread that finds the lock held waits before it looks again.
@@ -248,7 +247,7 @@ mod tests {
                 got.store(true, SeqCst);
             });
             let since = Instant::now();
-            while !got.load(SeqCst) && since.elapsed() < Duration::from_secs(10) {
+            while !got.load(SeqCst) && since.elapsed() < Duration::from_secs(20) {
                 let entered = Instant::now();
                 while inside.is_some() && entered.elapsed() < Duration::from_micros(50) {}
                 drop(inside);
