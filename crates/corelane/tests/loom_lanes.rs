@@ -14,10 +14,11 @@ use corelane::Barrier;
 use corelane::error::{Closed, TryPopError, TryPushError};
 use corelane::mpmc::Options;
 use corelane::mpmc::lanes::{self, Receiver, Sender};
-use corelane::wait::{Park, Select};
+use corelane::wait::{Next, Park, Select, Strategy, WaitState};
 use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::thread;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Explores a model in which a thread parks: once with fences in the membarrier's place, and once with less, which
@@ -187,6 +188,34 @@ fn the_end_wakes_all() {
         let poppers = [rx.clone(), rx].map(|mut rx| thread::spawn(move || rx.pop()));
         drop(tx);
         assert_eq!(poppers.map(|popper| popper.join().unwrap()), [Err(Closed(())); 2]);
+    });
+}
+
+/// Once, when a receiver has found nothing and is about to park: another one closes the queue, and pops.
+#[derive(Clone, Debug)]
+struct Closes(Arc<Mutex<Option<Receiver<usize, Self>>>>);
+
+impl Strategy for Closes {
+    fn next(&self, _: &mut WaitState) -> Next {
+        if let Some(mut rx) = self.0.lock().unwrap().take() {
+            rx.close();
+            thread::spawn(move || assert_eq!(rx.pop(), Err(Closed(()))));
+        }
+        Next::Park
+    }
+}
+
+/// One is in the middle of a lane that is over, as it finds out. The other one looks at it just then, and finds the
+/// other lane to be over. No sender goes, which would wake a receiver.
+#[test]
+fn two_receivers_learn_of_a_close() {
+    explore(3, || {
+        let closes = Closes(Arc::default());
+        let (tx, mut rx) = lanes::channel_with(1, Options::new().wait(closes.clone())).unwrap();
+        let other_tx = tx.clone();
+        *closes.0.lock().unwrap() = Some(rx.clone());
+        assert_eq!(rx.pop(), Err(Closed(())));
+        drop((tx, other_tx));
     });
 }
 

@@ -10,7 +10,8 @@
 //!
 //! - Those of [`mpmc`](super#promises), except that threads that wait never sleep.
 //! - **Linearizable.** Single calls are, and batches as sequences of single ones: they take effect under the lock.
-//! - **Progress.** Blocking: a thread that is stopped under the lock stops all others, but for `try_` calls. Not fair.
+//! - **Progress.** Blocking: a thread that is stopped under the lock stops all others, but for `try_` calls. Not fair,
+//!   but bounded, as the locks of [`two_lock`](super::two_lock).
 //! - **Memory.** The capacity times the item's size.
 //!
 //! # When to use it, and when not

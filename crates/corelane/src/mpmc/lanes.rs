@@ -29,7 +29,8 @@
 //! - **Stopped threads.** A receiver that is stopped in the middle of a pop keeps what is in that lane to itself, and
 //!   nothing else. A thread that is stopped in the middle of a change of the list of lanes, which is a few instructions
 //!   of a clone, holds up receivers that are about to sleep, beyond their time, too. `close` waits for receivers in the
-//!   middle of a pop.
+//!   middle of a pop, but not for ever for receivers that pop again and again: it comes next at a lane after about a
+//!   millisecond.
 //! - **Memory.** A lane of the capacity for each sender, until the lane is drained and each receiver has come past it.
 //!
 //! # When to use it, and when not
@@ -66,6 +67,8 @@
 //!    - The other receiver frees the lane, passes the light half of the barrier, and looks at the flag. If the flag is
 //!      up, it enters the lane again, takes the flag down, and wakes a sleeper unless the lane is empty.
 //!    - One of the two sees the other.
+//!    - The other receiver may just have learnt that the lane is over: it frees the lane, and says so in another word.
+//!      A receiver that finds that word takes the lane for over, and does not wait to be told of it.
 //! 6. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
 //!    its call ends, by the same rules, and wakes the next if there is still something.
 //!
@@ -636,7 +639,8 @@ impl<T: Send, W: Strategy> View<T, W> {
     ) -> Result<R, TryPopError> {
         // First: then no lane can come that is not in the list.
         let is_ended = shared.is_ended();
-        let mut is_busy = !self.renew(shared);
+        let is_new = self.renew(shared);
+        let mut is_busy = !is_new;
         let mut over = 0;
         let mut found = None;
         for _ in 0..self.outlets.len() {
@@ -666,7 +670,6 @@ impl<T: Send, W: Strategy> View<T, W> {
                 Err(TryPopError::Empty) => {}
             }
         }
-        let all_over = over == self.outlets.len();
         if over != 0 {
             // The turn stays with its lane, or is over with it.
             let is_over = |outlet: &Arc<Padded<Outlet<T, W>>>| outlet.is_over.load(Relaxed);
@@ -675,9 +678,10 @@ impl<T: Send, W: Strategy> View<T, W> {
             self.outlets.retain(|outlet| !is_over(outlet));
             shared.sweep();
         }
-        found.ok_or(match (is_busy, is_ended && all_over) {
-            (true, _) => TryPopError::Busy,
-            (false, true) => TryPopError::Closed,
+        found.ok_or(match (is_ended && is_new && self.outlets.is_empty(), is_busy) {
+            // Lanes that were busy may be over since: nobody tells of those.
+            (true, _) => TryPopError::Closed,
+            (false, true) => TryPopError::Busy,
             (false, false) => TryPopError::Empty,
         })
     }

@@ -11,7 +11,9 @@
 //! - Those of [`mpmc`](super#promises).
 //! - **Linearizable.** A push takes effect when its node is linked, a pop when it reads that link; `Empty` at the look
 //!   that finds no link. Batches are sequences of single calls.
-//! - **Progress.** Blocking, each end by itself. No deadlock, as no thread takes both locks. Not fair.
+//! - **Progress.** Blocking, each end by itself. No deadlock, as no thread takes both locks. Not fair, but
+//!   bounded: a call that has waited for a lock for about a millisecond stands in line, and comes before all that do
+//!   not.
 //! - **Memory.** A node an item: the item, a pointer, and what the allocator adds. Where the allocator refuses one the
 //!   process ends, as at any `Box`.
 //!

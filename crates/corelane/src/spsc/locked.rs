@@ -14,7 +14,8 @@
 //!   - With `std`, a thread that has read the lock for a while yields to the scheduler, so a single CPU is enough.
 //!   - Without `std` it only spins. An interrupt handler, or a thread of higher priority, that keeps the holder off
 //!     their common CPU then spins for ever.
-//!   - Otherwise there is no deadlock, and never fairness.
+//!   - Otherwise there is no deadlock. Not fair, but bounded: an end that has waited for about a millisecond gets the
+//!     lock when the other end leaves it, however soon that one comes back.
 //! - **Memory.** The next power of two of the capacity, times the item's size.
 //!
 //! # When to use it, and when not
@@ -35,6 +36,9 @@
 //! 4. A side that knows of no slot, or of no item, takes the lock and looks. Full and Empty are what it finds there.
 //! 5. A side that finds the lock held reads it until it is free before trying again (test and test-and-set), so that
 //!    the thread inside keeps the line.
+//! 6. Where the other side enters again at once, the lock never looks free. So a side that has waited for long says so
+//!    in a word beside the lock, with each look. A side that leaves and finds that hands the lock over: then only a
+//!    side that has waited for long may enter.
 //!
 //! # What differs from print, and why
 //!
@@ -52,7 +56,8 @@
 //!   happened before the earlier ones. The producer's advance of `write` before the consumer's look: the item is
 //!   written before it is read. The consumer's advance of `read` before the producer's look: the item is read before
 //!   its slot is written again.
-//! - The reads of step 5 order nothing: the compare-and-swap that follows does.
+//! - The reads of step 5 order nothing: the compare-and-swap that follows does. Nor does the word of step 6: a side
+//!   that raises it while the other one leaves finds the lock free.
 //! - Parking and closing: see [`crate::wait`].
 
 use super::ring::{Algorithm, Begin, Reader, Writer};
@@ -77,13 +82,20 @@ struct Indices {
 
 /// A spin lock with what it protects, which moves in the same line.
 struct Lock {
-    /// [`FREE`] or [`HELD`].
+    /// [`FREE`], [`HELD`] or [`HANDED`].
     state: AtomicU32,
+    /// Not 0 while a side has waited for long. Raised at each of its looks, so the other side may take it down as well.
+    waits: AtomicU32,
     indices: UnsafeCell<Indices>,
 }
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
+/// To the side that has waited for long.
+const HANDED: u32 = 2;
+
+/// That many looks are long: about a millisecond, with a yield for each 64.
+const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 16_384 };
 
 // SAFETY: only the thread that holds the lock reaches the indices.
 unsafe impl Sync for Lock {}
@@ -92,15 +104,23 @@ impl Lock {
     /// Runs a critical section: a few instructions that do not panic and call nothing.
     #[inline(always)]
     fn with<R>(&self, section: impl FnOnce(&mut Indices) -> R) -> R {
-        while self.state.compare_exchange_weak(FREE, HELD, Acquire, Relaxed).is_err() {
+        if !self.take(FREE) {
             self.wait();
         }
         // SAFETY: we hold the lock, so no other thread has a reference.
         let result = self.indices.with_mut(|indices| section(unsafe { &mut *indices }));
-        self.state.store(FREE, Release);
+        let waits = self.waits.load(Relaxed) != 0;
+        self.state.store(if waits { HANDED } else { FREE }, Release);
         result
     }
 
+    /// Takes the lock if it is in this state, or fails for no reason.
+    #[inline(always)]
+    fn take(&self, state: u32) -> bool {
+        self.state.compare_exchange_weak(state, HELD, Acquire, Relaxed).is_ok()
+    }
+
+    /// Returns with the lock.
     #[cold]
     #[inline(never)]
     fn wait(&self) {
@@ -108,12 +128,18 @@ impl Lock {
         loop {
             looks = looks.wrapping_add(1);
             pause(looks);
+            let is_long = looks > PATIENCE;
+            if is_long {
+                self.waits.store(1, Relaxed);
+            }
             // Loom may let each read see the lock as it was a round ago, so a model would never end; no machine does
             // that for ever. The read orders nothing, so the models go without.
-            if cfg!(loom) || self.state.load(Relaxed) == FREE {
-                return;
+            let is_left = cfg!(loom) || self.state.load(Relaxed) != HELD;
+            if is_left && (self.take(FREE) || is_long && self.take(HANDED)) {
+                break;
             }
         }
+        self.waits.store(0, Relaxed);
     }
 }
 
@@ -134,7 +160,7 @@ unsafe impl Algorithm for Locked {
 
     fn begin<T>(_: usize, start: usize, (): &()) -> Result<Begin<Self>, ChannelError> {
         let indices = UnsafeCell::new(Indices { write: start, read: start });
-        let lock = Padded(Lock { state: AtomicU32::new(FREE), indices });
+        let lock = Padded(Lock { state: AtomicU32::new(FREE), waits: AtomicU32::new(0), indices });
         Ok(Begin { words: Words { lock }, writing: (), reading: () })
     }
 
@@ -175,5 +201,38 @@ unsafe impl Algorithm for Locked {
         // SAFETY: borrowed for this alone, so no lock is needed.
         let Indices { write, read } = lock.indices.with(|indices| unsafe { *indices });
         (read, write)
+    }
+}
+
+#[cfg(all(test, feature = "std", not(any(loom, shuttle, miri))))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use core::time::Duration;
+    use std::time::Instant;
+
+    /// As an end that looks again and again, beside the other end's push or pop.
+    #[test]
+    fn who_comes_back_at_once_lets_the_other_in() {
+        let lock = Lock {
+            state: AtomicU32::new(FREE),
+            waits: AtomicU32::new(0),
+            indices: UnsafeCell::new(Indices { write: 0, read: 0 }),
+        };
+        let got = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let since = Instant::now();
+            let stays = |_: &mut Indices| {
+                let entered = Instant::now();
+                while entered.elapsed() < Duration::from_micros(50) {}
+                got.load(SeqCst) || since.elapsed() > Duration::from_secs(20)
+            };
+            lock.with(|indices| {
+                scope.spawn(|| lock.with(|_| got.store(true, SeqCst)));
+                stays(indices)
+            });
+            while !lock.with(stays) {}
+            assert!(got.load(SeqCst), "it waits for ever");
+        });
     }
 }

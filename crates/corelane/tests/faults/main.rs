@@ -16,6 +16,8 @@ mod dispatch_panics;
 mod ending;
 mod fuse;
 mod handoff_panics;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod hangs;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod memory;
 mod mpmc_panics;
