@@ -1,6 +1,8 @@
 //! The receiving end.
 
 use super::{NotSync, aside};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+use crate::end::Control;
 #[cfg(feature = "std")]
 use crate::end::wait::look;
 use crate::end::wait::{Look, Waited, wait_until};
@@ -271,6 +273,12 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
                 );
             }
         }
+    }
+
+    /// What both ends share.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn control(&self) -> &Control {
+        self.raw.control()
     }
 
     /// True once either end has closed or the producer is gone. Then it stays so. There may still be items to pop.
