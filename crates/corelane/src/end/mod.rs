@@ -29,6 +29,9 @@
 //! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is
 //!   visible, and the consumer's look for the last item comes before the producer takes anything back.
 //!
+//! A consumer that is dropped closes, too, and then drops what is inside. Where items have no drop there is nothing to
+//! agree on: it decides that the seal lies where it stands.
+//!
 //! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the
 //! consumer takes note. What that means for an item is said in the [module](crate::spsc#closing).
 //!
@@ -374,6 +377,11 @@ impl Control {
     /// Whether either end has closed, to the consumer: there may still be items.
     pub(crate) fn is_closed(&self) -> bool {
         (self.consumer.acquire() | self.producer.acquire()) & CLOSED != 0
+    }
+
+    /// To the consumer, which then sees all that was ever pushed.
+    pub(crate) fn is_closed_by_producer(&self) -> bool {
+        self.producer.acquire() & CLOSED != 0
     }
 
     /// Says that the producer pushes no more.

@@ -95,6 +95,7 @@ use super::stats::NoStats;
 use crate::end::ROOM;
 use crate::end::wait::{Awaitable, Waited, wait_for};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
 use crate::sync::{
     AcqRel, Acquire, Arc, AtomicBool, AtomicU32, AtomicUsize, Instant, Mutex, Padded, Relaxed, Release, heavy_barrier,
@@ -249,6 +250,23 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         // Only now: a waker that calls the queue finds all of it closed.
         outlets.iter().for_each(|outlet| drop(Leaves { outlet, sleepers: &self.sleepers }));
         self.sleepers.wake_all();
+    }
+
+    /// Drops what is inside: the queue is closed, and no receiver is left to pop it.
+    #[cold]
+    fn drain(&self) {
+        let outlets = self.list().outlets.clone();
+        let mut outlets = outlets.iter();
+        let mut outlet = outlets.next();
+        drop_while(|| {
+            let Some(Outlet { consumer, .. }) = outlet.map(|outlet| &***outlet) else { return false };
+            // Not under the lock: the item's drop.
+            let item = consumer.lock().try_pop();
+            if item.is_err() {
+                outlet = outlets.next();
+            }
+            true
+        });
     }
 
     /// Takes the lanes that are over out of the list.
@@ -578,8 +596,7 @@ impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
 }
 
 /// Pops from all lanes, in turns. A clone is one more handle to the same queue, and each item goes to one of them;
-/// when the last is dropped the queue is closed: pushes are refused with their items. What is inside then is dropped
-/// with the last handle of either kind.
+/// when the last is dropped the queue is closed: pushes are refused with their items, and what is inside is dropped.
 ///
 /// Each thread has its own. As an iterator it waits for items, and ends when the queue is closed and
 /// drained.
@@ -996,6 +1013,7 @@ impl<T: Send, W: Strategy> Drop for Receiver<T, W> {
     fn drop(&mut self) {
         if self.shared.receivers.fetch_sub(1, AcqRel) == 1 {
             self.shared.close();
+            self.shared.drain();
         }
     }
 }
