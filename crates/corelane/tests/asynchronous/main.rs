@@ -14,6 +14,7 @@ mod closing;
 mod crossing;
 mod dispatch;
 mod executors;
+mod panicking;
 mod select;
 mod support;
 mod turning;
