@@ -67,10 +67,9 @@ fn waker(part: Part) -> Waker {
             panic!("a waker");
         }
     }
-    // SAFETY: the data are one of three statics, whatever is done to the waker.
     static TABLE: RawWakerVTable = RawWakerVTable::new(
         |data| {
-            // SAFETY: as above.
+            // SAFETY: the data are one of three statics, whatever is done to the waker.
             blow(unsafe { &*data.cast::<Part>() }, Part::Clone);
             RawWaker::new(data, &TABLE)
         },
