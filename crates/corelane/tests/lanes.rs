@@ -568,7 +568,31 @@ mod closing {
         });
     }
 
-    /// What is inside lives as long as any handle, whichever kind is the last.
+    /// A push beside gives its item back, or leaves it to the receiver that goes.
+    #[test]
+    fn what_is_inside_goes_with_the_last_receiver() {
+        for _ in 0..200 {
+            let ledger = Ledger::new(100);
+            let (mut tx, rx) = channel(100);
+            let mut other = tx.clone();
+            thread::scope(|scope| {
+                scope.spawn(|| drop(rx));
+                scope.spawn(|| (0..50).for_each(|id| drop(other.try_push(ledger.item(id)))));
+                (50..100).for_each(|id| drop(tx.push(ledger.item(id))));
+            });
+            ledger.assert_dropped_once(100);
+            assert!(tx.clone().push(ledger.item(0)).is_err());
+        }
+        let ledger = Ledger::new(4);
+        let (mut tx, rx) = channel(4);
+        let mut other = tx.clone();
+        tx.push_batch(&mut vec![ledger.item(0), ledger.explosive(1)]).unwrap();
+        other.push_batch(&mut vec![ledger.item(2), ledger.item(3)]).unwrap();
+        catch_unwind(AssertUnwindSafe(|| drop(rx))).unwrap_err();
+        ledger.assert_dropped_once(4);
+    }
+
+    /// What is inside lives as long as any receiver.
     #[test]
     fn the_lanes_go_with_the_last_handle() {
         for receiver_first in [true, false] {
@@ -577,8 +601,10 @@ mod closing {
             let (other_tx, other_rx) = (tx.clone(), rx.clone());
             tx.push_batch(&mut (0..3).map(|id| ledger.item(id)).collect()).unwrap();
             if receiver_first {
-                drop((rx, other_rx, tx));
+                drop((rx, tx));
                 ledger.assert_dropped_once(0);
+                drop(other_rx);
+                ledger.assert_dropped_once(3);
                 drop(other_tx);
             } else {
                 drop((tx, other_tx, rx));

@@ -450,10 +450,11 @@ mod models {
             let pusher = thread::spawn(move || {
                 let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
                 let _ = producer.try_push_batch(&mut items);
+                producer
             });
             drop(consumer.try_pop());
             drop(consumer);
-            pusher.join().unwrap();
+            let _producer = pusher.join().unwrap();
             ledger.assert_each_dropped_once(3);
         });
     }
@@ -493,16 +494,19 @@ mod models {
         });
     }
 
+    /// Nothing stays inside as long as the producer.
     pub(super) fn consumer_goes_while_items_are_pushed<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
             let ledger = Ledger::default();
             let pushed = ledger.clone();
-            let pusher =
-                thread::spawn(move || (0..3).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count());
+            let pusher = thread::spawn(move || {
+                let accepted = (0..3).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count();
+                (accepted, producer)
+            });
             let popped = usize::from(consumer.try_pop().is_ok());
             drop(consumer);
-            let accepted = pusher.join().unwrap();
+            let (accepted, _producer) = pusher.join().unwrap();
             assert!(popped <= accepted);
             ledger.assert_each_dropped_once((accepted + 1).min(3));
         });

@@ -315,16 +315,17 @@ fn a_new_lane_is_found() {
     });
 }
 
-/// The last receiver goes while a sender waits: each item was popped, or comes back, or is dropped with the queue.
+/// The last receiver goes while a sender waits: each item was popped, or comes back, or is dropped with it.
 #[test]
 fn the_last_receiver_goes() {
     explore(3, || {
         let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
         let items = ledger.clone();
-        let sender = thread::spawn(move || [0, 1].map(|id| tx.push(items.item(id)).is_err()));
+        let sender = thread::spawn(move || ([0, 1].map(|id| tx.push(items.item(id)).is_err()), tx));
         let popped = rx.try_pop().map(|item| item.read());
         drop(rx);
-        let came_back = sender.join().unwrap();
+        // The sender stays, and nothing inside does.
+        let (came_back, _tx) = sender.join().unwrap();
         assert!(came_back.is_sorted() && (came_back[1] || popped.is_ok()));
         ledger.assert_each_dropped_once(2);
     });

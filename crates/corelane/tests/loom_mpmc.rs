@@ -578,12 +578,13 @@ mod models {
             let items = ledger.clone();
             let sender = thread::spawn(move || {
                 let back = |id| tx.push(items.item(id)).map_err(|Closed(item)| assert_eq!(item.read(), id)).is_err();
-                [0, 1].map(back)
+                ([0, 1].map(back), tx)
             });
             let popped = rx.try_pop().map(|item| item.read());
             assert!(matches!(popped, Ok(0) | Err(TryPopError::Empty | TryPopError::Busy)));
             drop(rx);
-            let came_back = sender.join().unwrap();
+            // The sender stays, and nothing inside does.
+            let (came_back, _tx) = sender.join().unwrap();
             // No push succeeds after one that was refused, and what was popped did not come back.
             assert!(came_back.is_sorted() && !(popped.is_ok() && came_back[0]));
             assert!(came_back[1] || popped.is_ok() || !D::BOUNDED);

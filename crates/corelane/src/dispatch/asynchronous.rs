@@ -127,7 +127,6 @@ use super::dispatcher::{Dispatcher, Unfinished};
 use super::panic::WorkerPanic;
 use super::queue::{Queue, Receiver, Sender};
 use super::route::{RoundRobin, Route};
-use super::seat::Leave;
 use super::worker::Worker;
 use crate::end::task::{Awaited, POLLED_AGAIN, Polls};
 use crate::error::{ChannelError, Closed, DispatchError, TryPopError};
@@ -141,7 +140,7 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Poll, ready};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::Vec;
 
 impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
@@ -794,10 +793,7 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
         match outcome {
             Ok(outcome) => Some(outcome),
             Err(payload) => {
-                if let Err((jobs, Leave::Panic(Some(payload)))) = self.worker.depart(Leave::Panic(Some(payload))) {
-                    drop(jobs);
-                    resume_unwind(payload);
-                }
+                self.worker.depart_by(payload);
                 None
             }
         }

@@ -133,9 +133,9 @@ impl<A: Send, D: Design<A>, W: Strategy> Collector<A, D, W> {
                 }
                 // The next one moves to its place.
                 Err(TryPopError::Closed) => {
-                    self.queues.remove(self.at);
                     self.numbers.remove(self.at);
                     self.left = TURN;
+                    self.queues.remove(self.at);
                 }
             }
         }

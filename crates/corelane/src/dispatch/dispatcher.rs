@@ -344,6 +344,12 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     #[inline(always)]
     pub(super) fn send(&mut self, job: T) -> Result<(), DispatchError<T>> {
         let at = self.route.choose(&job, &mut self.lines);
+        self.send_to(at, job)
+    }
+
+    /// Hands a job to the worker that was chosen for it.
+    #[inline(always)]
+    fn send_to(&mut self, at: usize, job: T) -> Result<(), DispatchError<T>> {
         match self.lines[at].sender.try_push(job) {
             Ok(()) => {
                 self.route.sent(1);
@@ -743,8 +749,11 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             if self.lines.is_empty() {
                 break Err(DispatchError::NoWorker(()));
             }
-            let Some(job) = self.returned.pop_front() else { break Ok(()) };
-            if let Err(refused) = self.send(job) {
+            let Some(job) = self.returned.front() else { break Ok(()) };
+            // While it is still here: a key's closure may panic.
+            let at = self.route.choose(job, &mut self.lines);
+            let job = self.returned.pop_front().expect("it is there");
+            if let Err(refused) = self.send_to(at, job) {
                 self.returned.push_front(refused.into_inner());
                 break Err(DispatchError::Full(()));
             }
@@ -828,12 +837,14 @@ impl<T, Q: Queue<T>, W: Strategy, R> Drop for Dispatcher<T, Q, W, R> {
     fn drop(&mut self) {
         #[cfg(feature = "async")]
         self.desk.await_with(None);
-        for line in self.lines.drain(..) {
-            let Line { sender, seat, .. } = line;
+        let leave = |Line { sender, seat, .. }: Line<T, Q, W>| {
             drop(sender);
             // A worker that leaves from now on keeps what is in its queue.
-            drop(seat.clear(true));
-        }
+            seat.clear(true)
+        };
+        let left: Vec<_> = self.lines.drain(..).filter_map(leave).collect();
+        // Now that all know: a job's drop may panic.
+        drop(left);
     }
 }
 

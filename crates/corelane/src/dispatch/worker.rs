@@ -8,9 +8,11 @@ use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::spsc::Lane;
 use crate::sync::Arc;
 use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
+use core::any::Any;
 use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
+use std::boxed::Box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
 use std::vec::Vec;
@@ -253,12 +255,20 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         match catch_unwind(AssertUnwindSafe(|| work(&mut self))) {
             Ok(outcome) => Some(outcome),
             Err(payload) => {
-                if let Err((jobs, Leave::Panic(Some(payload)))) = self.depart(Leave::Panic(Some(payload))) {
-                    drop(jobs);
-                    resume_unwind(payload);
-                }
+                self.depart_by(payload);
                 None
             }
+        }
+    }
+
+    /// Reports a panic to the dispatcher. It goes on here if there is none.
+    pub(super) fn depart_by(self, payload: Box<dyn Any + Send>) {
+        if let Err((jobs, Leave::Panic(Some(payload)))) = self.depart(Leave::Panic(Some(payload))) {
+            // The first panic is the one to go on: that of a job's drop has been to the hook, that of its payload, too.
+            if let Err(other) = catch_unwind(AssertUnwindSafe(|| drop(jobs))) {
+                core::mem::forget(other);
+            }
+            resume_unwind(payload);
         }
     }
 

@@ -29,6 +29,9 @@
 //! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is
 //!   visible, and the consumer's look for the last item comes before the producer takes anything back.
 //!
+//! A consumer that is dropped closes, too, and then drops what is inside. Where items have no drop there is nothing to
+//! agree on: it decides that the seal lies where it stands.
+//!
 //! By the park protocol's argument (see [`crate::wait`]) a push that did not find the flag has published before the
 //! consumer takes note. What that means for an item is said in the [module](crate::spsc#closing).
 //!
@@ -49,8 +52,10 @@ use crate::wait::WakerCell;
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell};
 use core::fmt;
-// Not loom's: one end alone reaches it.
+// Not loom's: one end alone reaches them.
 use core::sync::atomic::AtomicBool;
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+use core::sync::atomic::AtomicPtr;
 #[cfg(feature = "async")]
 use core::task::Waker;
 
@@ -65,6 +70,10 @@ const SEALED: u32 = 1 << 2;
 const UNDECIDED: u32 = 0;
 const BY_CONSUMER: u32 = 1;
 const BY_PRODUCER: u32 = 2;
+
+/// In the word of [`Control::defer`]: the producer is to be woken.
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+pub(crate) const ROOM: u32 = 1 << 1;
 
 /// A task of this end waits, or is about to.
 const AWAITED: u32 = if cfg!(feature = "async") { 1 << 3 } else { 0 };
@@ -152,6 +161,14 @@ impl End {
         self.state.fetch_and(!PARKED, Ordering::AcqRel);
     }
 
+    /// Takes the flag down as [`wake`](Self::wake) does, and leaves the wake-up to the caller. For an end that no task
+    /// waits for but by a select.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn lower(&self) -> Option<Sleeper> {
+        let state = self.state.fetch_and(!PARKED, Ordering::AcqRel);
+        if state & PARKED != 0 { self.sleeper.get() } else { None }
+    }
+
     /// Wakes this end if its flag is up. The flag comes down first, so that one wait costs one wake-up.
     #[cold]
     #[inline(never)]
@@ -230,6 +247,9 @@ pub struct Control {
     pub(crate) consumer: Padded<End>,
     /// Changed once, by a compare-exchange of either end.
     sealed_by: AtomicU32,
+    /// Null, or see [`defer`](Self::defer).
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    deferred: AtomicPtr<AtomicU32>,
     /// Whether the producer has halted. The producer's alone, and here and not in its handle: a flag that a call may
     /// set would stay in a register of every loop that pushes.
     halted: AtomicBool,
@@ -244,6 +264,8 @@ impl Control {
             producer: Padded(End::new()),
             consumer: Padded(End::new()),
             sealed_by: AtomicU32::new(UNDECIDED),
+            #[cfg(all(feature = "std", target_has_atomic = "64"))]
+            deferred: AtomicPtr::default(),
             halted: AtomicBool::new(false),
         }
     }
@@ -281,8 +303,29 @@ impl Control {
         if state & (PARKED | AWAITED) != 0
             && position.wrapping_sub(self.producer.wake_at.load(Ordering::Relaxed)) as isize >= 0
         {
-            self.producer.wake();
+            self.wake_or_defer();
         }
+    }
+
+    /// From now on the consumer does not wake the producer, but sets [`ROOM`] in this word: it is under a lock, under
+    /// which no foreign waker may run. Its owner looks at the word when it has left the lock, and wakes the producer by
+    /// [`lower`](End::lower).
+    ///
+    /// # Safety
+    /// The word is there until the consumer is dropped.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) unsafe fn defer(&self, word: &AtomicU32) {
+        self.deferred.store(core::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
+    }
+
+    fn wake_or_defer(&self) {
+        #[cfg(all(feature = "std", target_has_atomic = "64"))]
+        // SAFETY: null, or there by the promise of `defer`: only the consumer comes here.
+        if let Some(word) = unsafe { self.deferred.load(Ordering::Relaxed).as_ref() } {
+            word.fetch_or(ROOM, Ordering::AcqRel);
+            return;
+        }
+        self.producer.wake();
     }
 
     /// To be called by the producer after a publication that found the consumer's `state` not 0: it waits, or has
@@ -337,6 +380,11 @@ impl Control {
         (self.consumer.acquire() | self.producer.acquire()) & CLOSED != 0
     }
 
+    /// To the consumer, which then sees all that was ever pushed.
+    pub(crate) fn is_closed_by_producer(&self) -> bool {
+        self.producer.acquire() & CLOSED != 0
+    }
+
     /// Says that the producer pushes no more.
     pub(crate) fn close_by_producer(&self) {
         self.producer.set(CLOSED);
@@ -366,7 +414,7 @@ impl Control {
         let decided = self.decide(BY_CONSUMER, position);
         self.consumer.set(CLOSED | SEALED);
         if self.producer.after_publication() & WAITS != 0 {
-            self.producer.wake();
+            self.wake_or_defer();
         }
         decided == BY_CONSUMER
     }
@@ -379,6 +427,9 @@ impl Control {
     /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.
     pub(crate) fn close_by_consumer(&self, position: usize) {
         if self.consumer.acquire() & SEALED == 0 {
+            // No lock is held any more.
+            #[cfg(all(feature = "std", target_has_atomic = "64"))]
+            self.deferred.store(core::ptr::null_mut(), Ordering::Relaxed);
             // No consumer will pop what is inside: a push that finds this takes its item back unless it was popped
             // already.
             self.seal(position);

@@ -65,6 +65,23 @@ impl Drop for Buffer {
     }
 }
 
+/// Drops what there is one by one, until there is nothing; when one drop panics the rest is dropped all the same and the
+/// panic goes on.
+pub(crate) fn drop_while(drop_one: impl FnMut() -> bool) {
+    struct Rest<F: FnMut() -> bool>(F);
+    impl<F: FnMut() -> bool> Rest<F> {
+        fn run(&mut self) {
+            while (self.0)() {}
+        }
+    }
+    impl<F: FnMut() -> bool> Drop for Rest<F> {
+        fn drop(&mut self) {
+            self.run();
+        }
+    }
+    Rest(drop_one).run();
+}
+
 /// Drops `count` items one by one; when one drop panics the rest is dropped all the same and the panic goes on.
 pub(crate) fn drop_all(count: usize, mut drop_one: impl FnMut(usize)) {
     struct Rest<'a, F: FnMut(usize)> {

@@ -24,8 +24,11 @@
 //! # Memory
 //!
 //! One block more than that of a [`Queue`], with the queue in it. The counts lie beside the queue, and no call but
-//! clone and drop comes near them. The block is given back, and what is inside is dropped, with the last handle of
-//! either kind. So an item that is never popped and holds a handle of its own queue keeps both for ever.
+//! clone and drop comes near them. The block is given back with the last handle of either kind.
+//!
+//! What is inside is dropped with the last receiver: nobody will pop it, and it may hold what another thread waits for,
+//! as the sender of a reply. A push that was in the middle of its call drops what it has left inside, see
+//! [`sleepers`](super::sleepers). Only an item that holds a receiver of its own queue keeps both for ever.
 
 use super::design::Design;
 #[cfg(feature = "std")]
@@ -121,8 +124,7 @@ pub struct Sender<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = No
 }
 
 /// Pops. A clone is one more handle to the same queue, and each item goes to one of them; when the last is dropped the
-/// queue is closed: pushes are refused with their items. What is inside then is dropped with the last handle of either
-/// kind.
+/// queue is closed: pushes are refused with their items, and what is inside is dropped.
 ///
 /// Every call takes `&self`: threads may also share one handle by reference. As an iterator it waits for items, and
 /// ends when the queue is closed and drained.
@@ -152,7 +154,7 @@ pub struct Receiver<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = 
 
 /// What both kinds of handles are and have.
 macro_rules! handle {
-    ($handle:ident, $name:literal, $count:ident) => {
+    ($handle:ident, $name:literal, $count:ident, $($last:ident),+) => {
         impl<T: Send, D: Design<T>, W, S: Recorder> Clone for $handle<T, D, W, S> {
             fn clone(&self) -> Self {
                 // First, see above: this aborts where the count would overflow.
@@ -165,7 +167,7 @@ macro_rules! handle {
         impl<T: Send, D: Design<T>, W, S: Recorder> Drop for $handle<T, D, W, S> {
             fn drop(&mut self) {
                 if self.shared.$count.fetch_sub(1, AcqRel) == 1 {
-                    self.shared.queue.close();
+                    $(self.shared.queue.$last();)+
                 }
             }
         }
@@ -237,8 +239,8 @@ macro_rules! handle {
     };
 }
 
-handle!(Sender, "sender", senders);
-handle!(Receiver, "receiver", receivers);
+handle!(Sender, "sender", senders, close);
+handle!(Receiver, "receiver", receivers, close, abandon);
 
 impl<T: Send, D: Design<T>, W, S: Recorder> Sender<T, D, W, S> {
     /// Pushes an item if there is room, as [`Queue::try_push`]. Never waits.

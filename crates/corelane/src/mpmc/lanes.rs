@@ -69,7 +69,10 @@
 //!    - One of the two sees the other.
 //!    - The other receiver may just have learnt that the lane is over: it frees the lane, and says so in another word.
 //!      A receiver that finds that word takes the lane for over, and does not wait to be told of it.
-//! 6. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
+//! 6. No waker runs under an outlet's lock: it may call the queue. A receiver whose pop, or close, is to wake the sender
+//!    raises another flag beside that of step 5 instead, while it holds the lock. Whoever leaves the lock next with that
+//!    flag up enters it again, takes the sender's sleeper, leaves, and wakes it.
+//! 7. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
 //!    its call ends, by the same rules, and wakes the next if there is still something.
 //!
 //! # Synchronization
@@ -83,6 +86,8 @@
 //! - The list of sleepers, and an outlet's flag: by the asymmetric barrier, as said above.
 //! - An outlet's flag, swap-acquire-release on both sides: the thread that takes it down finds in the list of sleepers
 //!   the receiver that has raised it, and at the lane what that receiver would have found.
+//! - The flag for the sender: raised under the lock, and looked at by the same thread when it has left. A thread that
+//!   takes it down holds the lock, and so comes after the pop or the close that raised it.
 //! - Within a lane: see [`lane`](crate::spsc::lane).
 
 use super::design::Stay;
@@ -90,8 +95,10 @@ use super::lock::{Guard, Lock, Pauses};
 use super::queue::Options;
 use super::sleepers::Sleepers;
 use super::stats::NoStats;
+use crate::end::ROOM;
 use crate::end::wait::{Awaitable, Waited, wait_for};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
 use crate::sync::{
     AcqRel, Acquire, Arc, AtomicBool, AtomicU32, AtomicUsize, Instant, Mutex, Padded, Relaxed, Release, heavy_barrier,
@@ -107,13 +114,16 @@ use std::time::Duration;
 /// Items that a receiver takes from one lane, and the rest of its batch, before it is the next one's turn.
 const TURN: usize = if cfg!(loom) { 1 } else { 64 };
 
+/// The next receiver that leaves is to wake a sleeper for what it leaves behind.
+const ITEM: u32 = 1;
+
 type Producer<T, W> = spsc::Producer<T, Lane, W>;
 type Consumer<T, W> = spsc::Consumer<T, Lane, W>;
 
 /// The receivers' end of one lane.
 struct Outlet<T: Send, W> {
     consumer: Lock<Consumer<T, W>>,
-    /// Not 0 where the next receiver that leaves the lock is to wake a sleeper for what it leaves behind.
+    /// What the next receiver that leaves the lock is to do: [`ITEM`], and [`ROOM`], to wake the sender.
     wanted: AtomicU32,
     /// The sender is gone and everything was popped.
     is_over: AtomicBool,
@@ -221,6 +231,9 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         let consumer = Lock::new(consumer);
         let outlet = Outlet { consumer, wanted: AtomicU32::new(0), is_over: AtomicBool::new(false) };
         let outlet = Arc::new(Padded(outlet));
+        // SAFETY: the outlet has the lane's consumer, and moves no more; its flag outlives the consumer, which is its
+        // first field.
+        unsafe { outlet.consumer.lock().control().defer(&outlet.wanted) };
         let mut list = self.list();
         if !list.is_closed {
             list.outlets.push(outlet);
@@ -237,7 +250,26 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         };
         outlets.iter().for_each(|outlet| outlet.consumer.lock().close());
         self.is_closed.store(true, Release);
+        // Only now: a waker that calls the queue finds all of it closed.
+        outlets.iter().for_each(|outlet| drop(Leaves { outlet, sleepers: &self.sleepers }));
         self.sleepers.wake_all();
+    }
+
+    /// Drops what is inside: the queue is closed, and no receiver is left to pop it.
+    #[cold]
+    fn drain(&self) {
+        let outlets = self.list().outlets.clone();
+        let mut outlets = outlets.iter();
+        let mut outlet = outlets.next();
+        drop_while(|| {
+            let Some(Outlet { consumer, .. }) = outlet.map(|outlet| &***outlet) else { return false };
+            // Not under the lock: the item's drop.
+            let item = consumer.lock().try_pop();
+            if item.is_err() {
+                outlet = outlets.next();
+            }
+            true
+        });
     }
 
     /// Takes the lanes that are over out of the list.
@@ -274,17 +306,22 @@ impl<T: Send, W: Strategy> Outlet<T, W> {
         call(&mut entered.consumer)
     }
 
-    /// Wakes a sleeper for what is left in the lane.
+    /// Wakes a sleeper for what is left in the lane, and the sender for its room.
     #[cold]
     #[inline(never)]
     fn tell(&self, sleepers: &Sleepers) {
         while load_after_store(&self.wanted) != 0 {
-            // Another receiver, which then sees the flag when it leaves.
+            // Another receiver, which then sees the flags when it leaves.
             let Some(mut consumer) = self.consumer.enter(Stay::No, Pauses::Single) else { return };
-            self.wanted.swap(0, AcqRel);
-            let is_empty = consumer.try_peek().is_err_and(|nothing| nothing == TryPopError::Empty);
+            let wanted = self.wanted.swap(0, AcqRel);
+            let sender = if wanted & ROOM != 0 { consumer.control().producer.lower() } else { None };
+            let is_left = wanted & ITEM != 0
+                && consumer.try_peek().map_or_else(|nothing| nothing != TryPopError::Empty, |_| true);
             drop(consumer);
-            if !is_empty {
+            if let Some(sender) = sender {
+                sender.unpark();
+            }
+            if is_left {
                 sleepers.wake();
             }
         }
@@ -562,8 +599,7 @@ impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
 }
 
 /// Pops from all lanes, in turns. A clone is one more handle to the same queue, and each item goes to one of them;
-/// when the last is dropped the queue is closed: pushes are refused with their items. What is inside then is dropped
-/// with the last handle of either kind.
+/// when the last is dropped the queue is closed: pushes are refused with their items, and what is inside is dropped.
 ///
 /// Each thread has its own. As an iterator it waits for items, and ends when the queue is closed and
 /// drained.
@@ -664,7 +700,7 @@ impl<T: Send, W: Strategy> View<T, W> {
                 Err(TryPopError::Busy) => {
                     is_busy = true;
                     if self.is_armed {
-                        outlet.wanted.swap(1, AcqRel);
+                        outlet.wanted.fetch_or(ITEM, AcqRel);
                     }
                 }
                 Err(TryPopError::Empty) => {}
@@ -754,7 +790,7 @@ impl<T: Send, W: Strategy> View<T, W> {
             return false;
         }
         heavy_barrier();
-        let is_seen = |outlet: &Outlet<T, W>| outlet.wanted.load(Relaxed) == 0 || outlet.consumer.is_held();
+        let is_seen = |outlet: &Outlet<T, W>| outlet.wanted.load(Relaxed) & ITEM == 0 || outlet.consumer.is_held();
         self.outlets.iter().all(|outlet| is_seen(outlet))
     }
 
@@ -981,6 +1017,7 @@ impl<T: Send, W: Strategy> Drop for Receiver<T, W> {
     fn drop(&mut self) {
         if self.shared.receivers.fetch_sub(1, AcqRel) == 1 {
             self.shared.close();
+            self.shared.drain();
         }
     }
 }

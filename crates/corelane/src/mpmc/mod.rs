@@ -36,7 +36,7 @@
 //! - **[`close`](Queue::close) ends the queue for all threads.** A push comes before the close, and its item can be
 //!   popped; or after it, and its item comes back. Pops get what is inside, then `Closed`. What is never popped is
 //!   dropped with the queue. The drop of the last [`Sender`], or of the last [`Receiver`], closes the queue in the same
-//!   way.
+//!   way; with the last receiver what is inside is dropped, too, and what a push beside it leaves there.
 //! - **Visibility.** What a thread did before a push is visible to the thread that popped the item.
 //! - **Waiting** is a [strategy](crate::wait) chosen by type. A thread that waits for long sleeps, and another thread
 //!   pays for its wake-up. No call pays while no thread sleeps.

@@ -17,6 +17,7 @@ use crate::bound::Bounded;
 use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::mem::buffer::drop_while;
 #[cfg(not(feature = "std"))]
 use crate::sync::pause;
 #[cfg(feature = "std")]
@@ -423,9 +424,24 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     fn wake(&self, side: Side) {
         let _ = side;
         #[cfg(feature = "std")]
-        if D::Body::MAY_BE_FULL || side == Side::Pop {
-            self.sleepers(side).wake();
+        if (D::Body::MAY_BE_FULL || side == Side::Pop) && self.sleepers(side).wake() {
+            self.drain();
         }
+    }
+
+    /// No thread will pop from this queue, which is closed, any more: drops what is inside, and what a push in the
+    /// middle of its call may still leave there.
+    pub(super) fn abandon(&self) {
+        #[cfg(feature = "std")]
+        self.consumers.are_gone();
+        self.drain();
+    }
+
+    /// Drops what is inside. What a push is in the middle of is that push's to drop, by the same call.
+    #[cold]
+    fn drain(&self) {
+        // For a lock at most: it is held for a few instructions, by a thread that does the same.
+        drop_while(|| self.body.pop(Stay::ForLock, &NoStats).is_ok());
     }
 
     #[cfg(feature = "std")]

@@ -16,6 +16,9 @@
 //!    - A [`Select`](crate::wait::Select) takes nothing. So a select that was woken wakes the next in any case while
 //!      there is something.
 //!
+//! 4. When the last receiver is gone a flag in the count says so. It takes the same barrier: a push either sees the flag
+//!    or has put its item where the receiver that went finds it.
+//!
 //! # Progress
 //!
 //! The list has a lock, which is held for a few instructions: by a thread that goes to sleep or gets up, and by one
@@ -32,9 +35,12 @@ use crate::sync::{AcqRel, AtomicU32, Mutex, Relaxed, heavy_barrier, load_after_s
 use crate::wait::{Own, Sleeper};
 use alloc::collections::VecDeque;
 
+/// In the count: no thread will ever come here any more.
+const GONE: u32 = 1 << 31;
+
 /// The threads that sleep at one side of a queue.
 pub(super) struct Sleepers {
-    /// As many as are in the list. Read after every change of the queue, written when a thread goes to sleep or is
+    /// As many as are in the list, and [`GONE`]. Read after every change of the queue, written when a thread goes to sleep or is
     /// woken.
     count: AtomicU32,
     list: Mutex<VecDeque<Sleeper>>,
@@ -56,17 +62,23 @@ impl Sleepers {
         self.count.load(Relaxed) == 0
     }
 
-    /// To be called after a change of the queue that some of these may wait for: wakes the first.
+    /// To be called after a change of the queue that some of these may wait for: wakes the first. True if none will ever
+    /// come [any more](Self::are_gone): then the caller has to see to what it changed.
     #[inline(always)]
-    pub(super) fn wake(&self) {
-        if load_after_store(&self.count) != 0 {
-            self.wake_first();
-        }
+    pub(super) fn wake(&self) -> bool {
+        load_after_store(&self.count) != 0 && self.wake_first()
+    }
+
+    /// No thread will ever come here any more, nor is one here. The caller looks at the queue after that: of it and a
+    /// thread that changes the queue one sees the other.
+    pub(super) fn are_gone(&self) {
+        self.count.fetch_or(GONE, AcqRel);
+        heavy_barrier();
     }
 
     #[cold]
     #[inline(never)]
-    fn wake_first(&self) {
+    fn wake_first(&self) -> bool {
         let first = {
             let mut list = self.list();
             let first = list.pop_front();
@@ -78,6 +90,7 @@ impl Sleepers {
         if let Some(sleeper) = first {
             sleeper.unpark();
         }
+        self.count.load(Relaxed) & GONE != 0
     }
 
     /// Wakes all. A thread that comes to the list later sees what the caller did before.

@@ -523,8 +523,7 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
 
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///
-/// Calls that return no future never wait. Dropping it closes the queue; what is inside is dropped with the last
-/// handle.
+/// Calls that return no future never wait. Dropping it closes the queue, and drops what is inside.
 ///
 /// ```
 /// use corelane::error::{Closed, TryPopError};

@@ -64,11 +64,12 @@
 //! - **The consumer closed by `close`.** A push that returned before can still be popped. A push that begins afterwards
 //!   is refused. A push beside the close is either refused and gives its item back, or accepted, and then its item can
 //!   be popped. So nothing is lost, and neither end waits for the other.
-//! - **The consumer was dropped.** Nothing can be popped any more. What is inside is dropped with the queue, and so is
-//!   what a push beside the drop has put there. Later pushes are refused.
+//! - **The consumer was dropped.** What is inside is dropped there and then: a sender of a reply, say, whose receiver
+//!   waits. A push beside the drop is either refused and gives its item back, or accepted, and then its item is dropped
+//!   as well. Later pushes are refused.
 //!
 //! There is one exception. Without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call,
-//! Miri) an item pushed beside a `close` by the consumer may be accepted and then dropped with the queue. No thread
+//! Miri) an item pushed beside the consumer's `close` or drop may be accepted and then dropped with the queue. No thread
 //! sleeps longer than 1 ms at a time there, either.
 //!
 //! # Which one?

@@ -38,6 +38,19 @@ const CHANGING: u32 = 1;
 /// The waking side takes the waker.
 const TAKING: u32 = 1 << 1;
 
+/// Runs what a waker does when it wakes, or is dropped: foreign code, in the middle of a call that has published, or
+/// lets go of an end, and must account for it. So its panic ends here, after the panic hook has run.
+fn quietly(foreign: impl FnOnce()) {
+    // A model's own panics are to be seen.
+    #[cfg(any(loom, shuttle))]
+    foreign();
+    #[cfg(not(any(loom, shuttle)))]
+    if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(foreign)) {
+        // Its drop may panic, too.
+        core::mem::forget(payload);
+    }
+}
+
 /// A waker, or none.
 pub(crate) struct WakerCell {
     holder: AtomicU32,
@@ -51,17 +64,10 @@ unsafe impl Sync for WakerCell {}
 impl WakerCell {
     /// Wakes the task whose waker is here, if there is one; to be called by the waking side.
     ///
-    /// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic
-    /// ends here, after the panic hook has run.
+    /// Its panic goes no further, nor does that of a waker's drop in the calls below.
     pub(crate) fn wake(&self) {
-        let Some(waker) = self.take() else { return };
-        // A model's own panics are to be seen.
-        #[cfg(any(loom, shuttle))]
-        waker.wake();
-        #[cfg(not(any(loom, shuttle)))]
-        if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())) {
-            // Its drop may panic, too.
-            core::mem::forget(payload);
+        if let Some(waker) = self.take() {
+            quietly(|| waker.wake());
         }
     }
 
@@ -73,13 +79,14 @@ impl WakerCell {
     /// waking side is just taking that one.
     pub(crate) fn exchange(&self, waker: Option<Waker>) -> bool {
         if self.holder.compare_exchange(FREE, CHANGING, Acquire, Relaxed).is_err() {
+            quietly(|| drop(waker));
             return false;
         }
         // SAFETY: held by this side.
         let old = self.waker.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, waker) });
         // A store would do if no thread left a mark; an acquire of that mark is the point.
         self.holder.swap(FREE, AcqRel);
-        drop(old);
+        quietly(|| drop(old));
         true
     }
 
@@ -94,5 +101,13 @@ impl WakerCell {
         // As above, but the mark is another waking thread's.
         self.holder.swap(FREE, AcqRel);
         waker
+    }
+}
+
+impl Drop for WakerCell {
+    fn drop(&mut self) {
+        // SAFETY: the reference is the only one.
+        let waker = self.waker.with_mut(|cell| unsafe { (*cell).take() });
+        quietly(|| drop(waker));
     }
 }

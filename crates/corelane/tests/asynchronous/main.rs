@@ -8,11 +8,13 @@
 #![cfg(not(any(loom, shuttle)))]
 
 mod adapters;
+mod calling;
 mod cancel;
 mod closing;
 mod crossing;
 mod dispatch;
 mod executors;
+mod panicking;
 mod select;
 mod support;
 mod turning;
@@ -75,6 +77,9 @@ macro_rules! suite {
             type This = corelane::spsc::$design;
 
             tests! {
+                calling {
+                    a_consumers_waker
+                }
                 cancel {
                     a_dropped_pop_takes_nothing
                 }
@@ -118,6 +123,9 @@ macro_rules! bounded {
             type This = super::This;
 
             tests! {
+                calling {
+                    a_producers_waker
+                }
                 cancel {
                     a_dropped_push_gives_its_item_back
                     a_dropped_reservation_takes_no_slot
@@ -185,6 +193,11 @@ macro_rules! fan_out {
                 type This = $design;
 
                 tests! {
+                    calling {
+                        a_workers_waker
+                        a_dispatchers_waker
+                        a_dispatchers_waker_when_a_worker_leaves
+                    }
                     dispatch {
                         a_dropped_pop_takes_nothing
                         a_worker_that_waits_learns_of_the_end
@@ -251,4 +264,30 @@ fan_out! {
     two_lock: corelane::dispatch::Mpmc<corelane::mpmc::TwoLock> {
         tests_on_executors!(TokioThreads => { dispatch { jobs_in_order } });
     }
+}
+
+/// Wakers that call back, over each shared queue.
+macro_rules! shared {
+    ($($name:ident: $design:ident)+) => {
+        mod shared {
+            $(mod $name {
+                type This = corelane::mpmc::$design;
+
+                tests! {
+                    calling {
+                        every_call_of_a_shared_queue
+                    }
+                }
+            })+
+        }
+    };
+}
+
+shared! {
+    ticket: Ticket
+    scq: Scq
+    michael_scott: MichaelScott
+    two_lock: TwoLock
+    condvar: Condvar
+    busy_wait: BusyWait
 }

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Ledger, Random, STARTS, queue_from};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 const CAPACITIES: [usize; 7] = [1, 3, 7, 8, 64, 100, 300];
 
@@ -60,7 +61,7 @@ pub(crate) fn either_handle_may_go_last<C: Case>() {
             drop(rx);
         } else {
             drop(rx);
-            assert_eq!((33..60).map(|id| ledger.drops(id)).max(), Some(0), "with the last handle");
+            ledger.assert_dropped_once(60);
             drop(tx);
         }
         ledger.assert_dropped_once(60);
@@ -73,9 +74,38 @@ pub(crate) fn a_panicking_drop_leaves_no_other_item_behind<C: Case>() {
         let (mut tx, rx) = queue_from::<_, C>(100, usize::MAX - 3);
         let items = (0..60).map(|id| if id == explosive { ledger.explosive(id) } else { ledger.item(id) });
         assert_eq!(tx.try_push_batch(&mut { items }.collect()).unwrap_or(0), 60);
-        drop(tx);
+        let tx = (explosive % 2 == 0).then_some(tx);
         catch_unwind(AssertUnwindSafe(|| drop(rx))).unwrap_err();
         ledger.assert_dropped_once(60);
+        assert!(tx.is_none_or(|mut tx| tx.is_closed() && tx.try_push(ledger.item(0)).is_err()));
+    }
+}
+
+/// A reply's sender inside goes with the consumer that would have answered, and so does one that is pushed beside.
+pub(crate) fn what_is_inside_goes_with_the_consumer<C: Case>() {
+    for start in STARTS {
+        for closed in [false, true] {
+            let ledger = Ledger::new(70);
+            let (mut tx, mut rx) = queue_from::<_, C>(100, start);
+            assert_eq!(tx.try_push_batch(&mut (0..60).map(|id| ledger.item(id)).collect()).unwrap_or(0), 60);
+            drop(rx.try_pop());
+            if closed {
+                rx.close();
+            }
+            drop(rx);
+            ledger.assert_dropped_once(60);
+            assert_eq!(tx.push(ledger.item(60)).map_err(|refused| refused.0.id), Err(60));
+            ledger.assert_dropped_once(61);
+        }
+    }
+    for _ in 0..200 {
+        let ledger = Ledger::new(100);
+        let (mut tx, rx) = queue_from::<_, C>(100, 0);
+        thread::scope(|scope| {
+            scope.spawn(|| drop(rx));
+            (0..100).for_each(|id| drop(tx.try_push(ledger.item(id))));
+        });
+        ledger.assert_dropped_once(100);
     }
 }
 

@@ -151,6 +151,7 @@ macro_rules! suite_of_unbounded {
                     either_handle_may_go_last
                     a_panicking_drop_leaves_no_other_item_behind
                     a_popped_item_is_the_callers
+                    what_is_inside_goes_with_the_consumer
                 }
                 guards {
                     a_written_reservation_is_pushed
@@ -281,6 +282,7 @@ macro_rules! promises {
                 either_handle_may_go_last
                 a_panicking_drop_leaves_no_other_item_behind
                 a_popped_item_is_the_callers
+                what_is_inside_goes_with_the_consumer
             }
             guards {
                 a_dropped_reservation_publishes_nothing

@@ -320,8 +320,10 @@ pub(crate) fn the_queue_goes_with_the_last_handle<C: Case>() {
         let (other_tx, other_rx) = (tx.clone(), rx.clone());
         tx.push_batch(&mut (0..3).map(|id| ledger.item(id)).collect()).ok().unwrap();
         if receiver_first {
-            drop((rx, other_rx, tx));
+            drop((rx, tx));
             ledger.assert_dropped_once(0);
+            drop(other_rx);
+            ledger.assert_dropped_once(3);
             drop(other_tx);
         } else {
             drop((tx, other_tx, rx));
@@ -330,6 +332,52 @@ pub(crate) fn the_queue_goes_with_the_last_handle<C: Case>() {
             drop(other_rx);
         }
         ledger.assert_dropped_once(3);
+    }
+}
+
+/// A reply's sender inside goes with the last receiver that might have answered.
+pub(crate) fn what_is_inside_goes_with_the_last_receiver<C: Case>() {
+    for closed in [false, true] {
+        let ledger = Ledger::new(6);
+        let (tx, rx) = channel::<C, Tracked>(4);
+        tx.push_batch(&mut (0..4).map(|id| ledger.item(id)).collect()).ok().unwrap();
+        drop(rx.pop());
+        if closed {
+            tx.close();
+        }
+        drop(rx.clone());
+        ledger.assert_dropped_once(1);
+        drop(rx);
+        ledger.assert_dropped_once(4);
+        assert!(tx.is_empty() && tx.push(ledger.item(4)).is_err());
+        ledger.assert_dropped_once(5);
+        drop(tx);
+        ledger.assert_dropped_once(5);
+    }
+    // The rest goes, too, where a drop panics.
+    let ledger = Ledger::new(4);
+    let (tx, rx) = channel::<C, Tracked>(4);
+    tx.push_batch(&mut (0..4).map(|id| if id == 1 { ledger.explosive(id) } else { ledger.item(id) }).collect())
+        .ok()
+        .unwrap();
+    catch_unwind(AssertUnwindSafe(|| drop(rx))).unwrap_err();
+    ledger.assert_dropped_once(4);
+    drop(tx);
+    ledger.assert_dropped_once(4);
+}
+
+pub(crate) fn a_push_beside_the_last_receiver_leaves_nothing<C: Case>() {
+    for _ in 0..200 {
+        let ledger = Ledger::new(100);
+        let (tx, rx) = channel::<C, Tracked>(100);
+        let other = tx.clone();
+        thread::scope(|scope| {
+            scope.spawn(|| drop(rx));
+            scope.spawn(|| (0..50).for_each(|id| drop(other.try_push(ledger.item(id)))));
+            (50..100).for_each(|id| drop(tx.push(ledger.item(id))));
+        });
+        ledger.assert_dropped_once(100);
+        drop((tx, other));
     }
 }
 

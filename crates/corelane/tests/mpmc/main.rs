@@ -130,6 +130,8 @@ macro_rules! suite {
                     no_push_is_refused_by_the_drop_of_a_sender
                     each_item_is_dropped_once_when_receivers_go
                     the_queue_goes_with_the_last_handle
+                    what_is_inside_goes_with_the_last_receiver
+                    a_push_beside_the_last_receiver_leaves_nothing
                     handles_can_be_sent_and_shared
                     handles_count_for_a_queue_that_counts
                     bad_capacities_are_refused_with_no_handle

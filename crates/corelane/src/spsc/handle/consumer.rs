@@ -1,12 +1,15 @@
 //! The receiving end.
 
 use super::{NotSync, aside};
+#[cfg(all(feature = "std", target_has_atomic = "64"))]
+use crate::end::Control;
 #[cfg(feature = "std")]
 use crate::end::wait::look;
 use crate::end::wait::{Look, Waited, wait_until};
 #[cfg(feature = "std")]
 use crate::error::PopTimeoutError;
 use crate::error::{Closed, TryPopError};
+use crate::mem::buffer::drop_while;
 use crate::spsc::design::{Design, RawConsumer};
 use crate::spsc::lane::Lane;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
@@ -24,7 +27,7 @@ use std::time::Duration;
 
 /// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
-/// Dropping it closes the queue; what is inside is dropped with the last handle.
+/// Dropping it closes the queue, and drops what is inside.
 ///
 /// ```
 /// use corelane::error::{Closed, TryPopError};
@@ -273,6 +276,12 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
         }
     }
 
+    /// What both ends share.
+    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    pub(crate) fn control(&self) -> &Control {
+        self.raw.control()
+    }
+
     /// True once either end has closed or the producer is gone. Then it stays so. There may still be items to pop.
     pub fn is_closed(&self) -> bool {
         self.raw.control().is_closed()
@@ -481,8 +490,35 @@ impl<T, D: Design<T>, W> Consumer<T, D, W, Counting> {
 impl<T, D: Design<T>, W, S: Recorder> Drop for Consumer<T, D, W, S> {
     #[inline(always)]
     fn drop(&mut self) {
+        if core::mem::needs_drop::<T>() {
+            // SAFETY: this is the last use: what the copy takes out, or drops, is not touched again.
+            return Self::drain(ManuallyDrop::new(unsafe { core::ptr::read(self) }));
+        }
         // SAFETY: this is the last use.
         unsafe { self.raw.retire() };
+    }
+}
+
+impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
+    /// Closes the queue, drops what is inside, which no thread can pop any more, and goes. By value, so that the handle
+    /// has no address before.
+    #[cold]
+    #[inline(never)]
+    fn drain(consumer: ManuallyDrop<Self>) {
+        /// It goes, also when an item's drop panics.
+        struct Last<T, D: Design<T>, W, S: Recorder>(ManuallyDrop<Consumer<T, D, W, S>>);
+        impl<T, D: Design<T>, W, S: Recorder> Drop for Last<T, D, W, S> {
+            fn drop(&mut self) {
+                // SAFETY: this is the last use.
+                unsafe { self.0.raw.retire() };
+            }
+        }
+        let mut last = Last(consumer);
+        // A producer that has closed pushes no more: then there is nothing to agree on.
+        if !last.0.raw.control().is_closed_by_producer() {
+            last.0.close();
+        }
+        drop_while(|| last.0.try_peek().map(Peeked::release).is_ok());
     }
 }
 
