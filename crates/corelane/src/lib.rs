@@ -73,6 +73,7 @@
 //! | `wait` | how a thread or a task waits, and `Select` |
 //! | `end`, `mem` | below every family: what an end is and how it closes; buffers, segments, links |
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
+//! | `start.rs` | where indices and counts start, in tests of their wrap-around too |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -98,6 +99,7 @@ pub mod mpmc;
 pub mod papers;
 mod prefetch;
 pub mod spsc;
+mod start;
 mod sync;
 pub mod wait;
 

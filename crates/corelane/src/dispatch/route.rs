@@ -346,3 +346,40 @@ impl<F> fmt::Debug for ByKey<F> {
         f.debug_struct("ByKey").finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    struct Line;
+
+    impl Load for Line {
+        fn len(&self) -> usize {
+            0
+        }
+
+        fn sleeps(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn buckets_are_shared_out_evenly_beside_more_than_65535_workers() {
+        const COUNT: usize = (1 << 16) + BUCKETS;
+        let mut route = ByKey::new(|job: &u64| *job);
+        let owners = |route: &mut ByKey<_>| {
+            (0..20 * BUCKETS as u64).map(|job| route.choose(&job, &mut [Line])).collect::<Vec<_>>()
+        };
+        Route::<u64>::joined(&mut route, COUNT);
+        let before = owners(&mut route);
+        let left = before[0];
+        Route::<u64>::left(&mut route, left, COUNT - 1);
+        let after = owners(&mut route);
+        // One a worker, and no key has gone to another but those of the worker that has left.
+        assert_eq!([&before, &after].map(|owners| owners.iter().collect::<BTreeSet<_>>().len()), [BUCKETS; 2]);
+        let moved_up = |owner: usize| if owner > left { owner - 1 } else { owner };
+        assert!(before.iter().zip(&after).all(|(&old, &new)| old == left || moved_up(old) == new));
+    }
+}

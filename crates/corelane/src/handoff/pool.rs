@@ -48,6 +48,7 @@
 
 use crate::mem::link::INDEX_BITS;
 pub(super) use crate::mem::link::{AtomicLink, Index, Link, NULL};
+use crate::start::START_64;
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, init_slot, look, set};
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell, Token};
@@ -214,7 +215,7 @@ impl<T> Node<T> {
         unsafe {
             (&raw mut (*node).word).write(AtomicU64::new(Word::FREE));
             (&raw mut (*node).next).write(AtomicLink::new(NULL));
-            (&raw mut (*node).version).write(Plain::new(0));
+            (&raw mut (*node).version).write(Plain::new(START_64));
             #[cfg(feature = "std")]
             {
                 (&raw mut (*node).token).write(Token::new());
@@ -561,7 +562,7 @@ impl<T> Drop for Pool<T> {
 #[inline(always)]
 fn thread_number() -> usize {
     use core::sync::atomic::AtomicUsize;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: AtomicUsize = AtomicUsize::new(crate::start::START);
     std::thread_local! {
         static NUMBER: core::cell::Cell<usize> = const { core::cell::Cell::new(usize::MAX) };
     }

@@ -90,6 +90,7 @@ use super::stats::NoStats;
 use crate::end::wait::{Awaitable, Waited, wait_for};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use crate::spsc::{self, Lane};
+use crate::start::{START, START_32};
 use crate::sync::{
     AcqRel, Acquire, Arc, AtomicBool, AtomicU32, AtomicUsize, Instant, Mutex, Padded, Relaxed, Release, heavy_barrier,
     load_after_store, pause,
@@ -194,7 +195,7 @@ pub fn channel_with<T: Send, W: Strategy>(
     let (wait, start) = options.into_parts();
     let shared = Arc::new(Shared {
         list: Mutex::new(List { outlets: Vec::new(), is_closed: false }),
-        version: Padded(AtomicUsize::new(0)),
+        version: Padded(AtomicUsize::new(START)),
         sleepers: Padded(Sleepers::new()),
         senders: AtomicUsize::new(0),
         receivers: AtomicUsize::new(1),
@@ -606,7 +607,14 @@ struct View<T: Send, W> {
 impl<T: Send, W: Strategy> View<T, W> {
     /// Of the receiver with this number: each begins somewhere else.
     fn new(number: usize) -> Self {
-        Self { outlets: Vec::new(), version: 0, at: number, left: 0, is_armed: false, was_woken: false }
+        Self {
+            outlets: Vec::new(),
+            version: 0,
+            at: START.wrapping_add(number),
+            left: 0,
+            is_armed: false,
+            was_woken: false,
+        }
     }
 
     /// Calls with the consumer of the lane whose turn it is, and, where there is nothing, with those of the others,
@@ -729,7 +737,7 @@ impl<T: Send, W: Strategy> View<T, W> {
     /// Whether a pop need not wait. If not, and this receiver is armed, a sleeper is woken for whatever comes, and for
     /// what is left in lanes that are in use now.
     fn is_ready(&mut self, shared: &Shared<T, W>) -> bool {
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         loop {
             match self.find(shared, |consumer| consumer.try_peek().map(|_| ())) {
                 Ok(()) | Err(TryPopError::Closed) => return true,

@@ -1,6 +1,8 @@
 //! The lock of the designs that do not sleep under it: test and test-and-set.
 
 use super::design::Stay;
+#[cfg(not(loom))]
+use crate::start::START_32;
 use crate::sync::{Acquire, AtomicU32, Relaxed, Release, UnsafeCell};
 #[cfg(not(loom))]
 use crate::sync::{pause, spin_loop};
@@ -97,7 +99,7 @@ impl<P> Lock<P> {
     #[cold]
     #[inline(never)]
     fn wait(&self, pauses: Pauses) {
-        let mut spent = 0_u32;
+        let mut spent = START_32;
         while self.state.load(Relaxed) != FREE {
             for _ in 1..pauses as u32 {
                 spin_loop();

@@ -29,6 +29,7 @@ use super::selectable::sealed;
 use super::sleeper::Borrowed;
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
+use crate::start::{START, START_32};
 use crate::sync::Instant;
 use alloc::boxed::Box;
 use core::fmt;
@@ -382,7 +383,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// assert!(Select::with(SpinPark::new(100)).is_empty());
     /// ```
     pub fn with(wait: W) -> Self {
-        static SETS: AtomicUsize = AtomicUsize::new(0);
+        static SETS: AtomicUsize = AtomicUsize::new(START);
         let set = SETS.fetch_update(Relaxed, Relaxed, |sets| sets.checked_add(1));
         Self {
             entries: Vec::new(),
@@ -470,7 +471,7 @@ impl<'a, W: Strategy> Select<'a, W> {
                 self.entries.push(Entry {
                     end,
                     room,
-                    version: 0,
+                    version: START_32.into(),
                     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
                     polled,
                 });
