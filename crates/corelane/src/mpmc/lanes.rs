@@ -203,7 +203,7 @@ pub fn channel_with<T: Send, W: Strategy>(
         capacity,
         start,
     });
-    let receiver = Receiver { view: View::new(0), wait: wait.clone(), shared: shared.clone() };
+    let receiver = Receiver { view: View::new(0, &shared), wait: wait.clone(), shared: shared.clone() };
     Ok((Sender::add(shared, wait)?, receiver))
 }
 
@@ -605,11 +605,12 @@ struct View<T: Send, W> {
 }
 
 impl<T: Send, W: Strategy> View<T, W> {
-    /// Of the receiver with this number: each begins somewhere else.
-    fn new(number: usize) -> Self {
+    /// Of the receiver with this number: each begins somewhere else. It has copied no version of the list, so it begins
+    /// one behind.
+    fn new(number: usize, shared: &Shared<T, W>) -> Self {
         Self {
             outlets: Vec::new(),
-            version: 0,
+            version: shared.version.load(Relaxed).wrapping_sub(1),
             at: START.wrapping_add(number),
             left: 0,
             is_armed: false,
@@ -699,7 +700,7 @@ impl<T: Send, W: Strategy> View<T, W> {
             if popped == max {
                 break;
             }
-            let at = (home + ahead) % self.outlets.len();
+            let at = home.wrapping_add(ahead) % self.outlets.len();
             let outlet = &self.outlets[at];
             if !outlet.consumer.is_held()
                 && let Ok(more) = outlet.enter(&shared.sleepers, |consumer| consumer.try_pop_batch(items, max - popped))
@@ -977,7 +978,7 @@ impl<T: Send, W: Strategy> Clone for Receiver<T, W> {
         // First: these may fail.
         let (wait, shared) = (self.wait.clone(), self.shared.clone());
         let number = shared.receivers.fetch_add(1, Relaxed);
-        Self { view: View::new(number), wait, shared }
+        Self { view: View::new(number, &shared), wait, shared }
     }
 }
 
