@@ -29,17 +29,18 @@ use super::selectable::sealed;
 use super::sleeper::Borrowed;
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
-use crate::start::{START, START_32};
+use crate::start::START_32;
 use crate::sync::Instant;
 use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 #[cfg(feature = "async")]
 use core::task::{Context, Poll};
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+// Not the model's: nothing is ordered by a set's number.
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::vec::Vec;
 
@@ -220,7 +221,7 @@ impl<E> fmt::Debug for Key<E> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// The number of the set.
-    set: usize,
+    set: u64,
     index: u32,
     /// How often an end was put there before. It never wraps around, because a key's type rests on it.
     version: u64,
@@ -344,7 +345,7 @@ pub struct Select<'a, W: Strategy = Adaptive> {
     /// How many ends there are.
     count: usize,
     /// This set's number: a key of another one is refused.
-    set: usize,
+    set: u64,
     /// Where a fair look begins.
     next: usize,
     biased: bool,
@@ -383,12 +384,18 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// assert!(Select::with(SpinPark::new(100)).is_empty());
     /// ```
     pub fn with(wait: W) -> Self {
-        static SETS: AtomicUsize = AtomicUsize::new(START);
-        let set = SETS.fetch_update(Relaxed, Relaxed, |sets| sets.checked_add(1));
+        /// 64 bits on every system, some of which have no atomics of that width: two sets of one number would take each
+        /// other's keys.
+        static SETS: Mutex<u64> = Mutex::new(START_32 as u64);
+        let set = {
+            let mut sets = SETS.lock().unwrap_or_else(PoisonError::into_inner);
+            *sets += 1;
+            *sets
+        };
         Self {
             entries: Vec::new(),
             count: 0,
-            set: set.expect("two sets of one number would take each other's keys"),
+            set,
             next: 0,
             biased: false,
             wait,
