@@ -294,7 +294,8 @@ impl<F> ByKey<F> {
         }
         for bucket in 0..BUCKETS {
             if self.owners[bucket] == NOBODY {
-                let poor = (0..count).rev().min_by_key(|&poor| shares[poor]).unwrap_or(0);
+                // The first of the poorest: so no worker behind the first 1,024 ever owns one.
+                let poor = (0..count).min_by_key(|&poor| shares[poor]).unwrap_or(0);
                 self.owners[bucket] = poor as u16;
                 shares[poor] += 1;
             }
