@@ -618,7 +618,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         self.hear();
         let (sender, receiver) = Q::create(self.capacity, self.tuning.clone(), self.wait.clone())?;
         let (seat, number) = (Seat::new(), self.joined);
-        self.joined += 1;
+        self.joined = self.joined.wrapping_add(1);
         self.lines.push(Line { sender, seat: seat.clone(), number });
         self.route.joined(self.lines.len());
         self.update();

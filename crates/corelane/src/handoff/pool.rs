@@ -462,11 +462,10 @@ impl<T> Pool<T> {
     /// Takes the first node that was never taken, for a call that found none free: all before it were in use then.
     #[cold]
     fn take_new(&self) -> Index {
-        let position = self.spare.taken.fetch_add(1, Relaxed);
-        assert!(
-            position < 1 << (INDEX_BITS - 1),
-            "more than 100 million requests wait here: let fewer threads and tickets wait"
-        );
+        // A count of calls in vain, which could wrap around, would lead to nodes that are in use.
+        let next = |taken| (taken < 1 << (INDEX_BITS - 1)).then_some(taken + 1);
+        let position = self.spare.taken.fetch_update(Relaxed, Relaxed, next);
+        let position = position.expect("100 million requests wait here: let fewer threads and tickets wait");
         let segment = self.place(position).0;
         if self.segments[segment].load(Acquire).is_null() {
             let count = self.len(segment);
