@@ -331,6 +331,15 @@ pub enum ChannelError {
     NoMemory,
 }
 
+/// What was made. Panics at the caller's caller where nothing could be: no closure does that.
+#[track_caller]
+pub(crate) fn made<T>(made: Result<T, ChannelError>) -> T {
+    match made {
+        Ok(made) => made,
+        Err(error) => panic!("{error}"),
+    }
+}
+
 impl<T> From<Closed<T>> for TryPushError<T> {
     fn from(closed: Closed<T>) -> Self {
         Self::Closed(closed.0)

@@ -8,7 +8,7 @@ use super::seat::{Desk, Seat};
 use super::worker::Worker;
 use crate::bound::{Bounded, Unbounded};
 use crate::end::wait::{Awaitable, wait_for};
-use crate::error::{ChannelError, DispatchError};
+use crate::error::{ChannelError, DispatchError, made};
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
@@ -183,7 +183,7 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
 /// ```
 #[track_caller]
 pub fn channel<T: Send>(workers: usize, capacity: usize) -> (Dispatcher<T>, Vec<Worker<T>>) {
-    Builder::new(workers).capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
+    made(Builder::new(workers).capacity(capacity).build())
 }
 
 type Sends<T, Q, W> = <Q as Queue<T>>::Sender<W>;

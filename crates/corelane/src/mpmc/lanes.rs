@@ -88,7 +88,7 @@ use super::queue::Options;
 use super::sleepers::Sleepers;
 use super::stats::NoStats;
 use crate::end::wait::{Awaitable, Waited, wait_for};
-use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
 use crate::spsc::{self, Lane};
 use crate::start::{START, START_32};
 use crate::sync::{
@@ -155,7 +155,7 @@ struct Shared<T: Send, W> {
 /// Where [`try_channel`] returns an error.
 #[track_caller]
 pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+    made(try_channel(capacity))
 }
 
 /// Makes a queue for `capacity` items of each sender with the defaults, and a handle for each side.
@@ -521,7 +521,7 @@ impl<T: Send, W: Strategy> Clone for Sender<T, W> {
     /// Where [`try_clone`](Self::try_clone) returns an error.
     #[track_caller]
     fn clone(&self) -> Self {
-        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+        made(self.try_clone())
     }
 }
 
@@ -554,6 +554,7 @@ impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
         self.producer.disarm(sleeper);
     }
 
+    #[track_caller]
     fn needs(&self, slots: usize) -> usize {
         self.producer.needs(slots)
     }

@@ -153,7 +153,7 @@ const WRITE: usize = if cfg!(loom) { 1 } else { 32 };
 /// ```
 #[track_caller]
 pub fn channel<T: Send>() -> (Producer<T>, Consumer<T>) {
-    try_channel().unwrap_or_else(|error| panic!("{error}"))
+    crate::error::made(try_channel())
 }
 
 /// Makes a queue with the defaults.

@@ -161,7 +161,7 @@ macro_rules! aliases {
         /// Where [`try_channel`] returns an error.
         #[track_caller]
         pub fn channel<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
-            try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+            crate::error::made(try_channel(capacity))
         }
 
         /// Makes a queue for `capacity` items with the design's defaults.

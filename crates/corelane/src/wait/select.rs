@@ -437,6 +437,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     ///
     /// # Panics
     /// If it is the first descriptor and the process can have no more of them, or if there are 2^32 ends.
+    #[track_caller]
     pub fn add<E: Selectable + Send + 'a>(&mut self, end: E) -> Key<E> {
         self.add_for(end, 1)
     }
@@ -458,11 +459,16 @@ impl<'a, W: Strategy> Select<'a, W> {
     ///
     /// # Panics
     /// As [`add`](Self::add). If the queue never has so much room.
+    #[track_caller]
     pub fn add_for<E: Selectable + Send + 'a>(&mut self, end: E, room: usize) -> Key<E> {
         let room = end.needs(room);
         self.disarm_all();
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
-        let polled = end.descriptor().map(|(fd, interest)| self.descriptors().add(fd, interest));
+        #[allow(clippy::manual_map, reason = "a panic in a closure would not name the caller")]
+        let polled = match end.descriptor() {
+            Some((fd, interest)) => Some(self.descriptors().add(fd, interest)),
+            None => None,
+        };
         let end = Some(Box::new(end) as Box<dyn Selectable + Send + 'a>);
         let free = self.entries.iter().position(|entry| entry.end.is_none());
         let at = match free {
@@ -491,16 +497,20 @@ impl<'a, W: Strategy> Select<'a, W> {
     }
 
     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[track_caller]
     fn descriptors(&mut self) -> &mut Descriptors {
-        let polled = self.polled.get_or_insert_with(|| {
-            let sleeper =
-                Borrowed::poll().unwrap_or_else(|error| panic!("no file descriptor to wait with: {error}; close some"));
+        if self.polled.is_none() {
+            let sleeper = match Borrowed::poll() {
+                Ok(sleeper) => sleeper,
+                Err(error) => panic!("no file descriptor to wait with: {error}; close some"),
+            };
             let event = sleeper.sleeper().event().expect("made for it");
-            Polled { descriptors: Descriptors::new(event), sleeper }
-        });
-        &mut polled.descriptors
+            self.polled = Some(Polled { descriptors: Descriptors::new(event), sleeper });
+        }
+        &mut self.polled.as_mut().expect("just made").descriptors
     }
 
+    #[track_caller]
     fn ready_at(&self, at: usize) -> Ready {
         let index = u32::try_from(at).expect("fewer than 2^32 ends");
         Ready { set: self.set, index, version: self.entries[at].version }
@@ -706,14 +716,20 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// # Panics
     /// If there are file descriptors in the set. A task waits for those by its own runtime, in a `select!` beside this.
     #[cfg(feature = "async")]
-    pub async fn wait_async(&mut self) -> Option<Ready> {
-        // Another future may have been forgotten.
-        self.disarm_all();
+    #[track_caller]
+    pub fn wait_async(&mut self) -> impl Future<Output = Option<Ready>> {
         #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
         assert!(
             self.entries.iter().all(|entry| entry.polled.is_none()),
             "`wait_async` cannot wait for the file descriptors in this set: wait for them by the task's runtime"
         );
+        self.wait_in_task()
+    }
+
+    #[cfg(feature = "async")]
+    async fn wait_in_task(&mut self) -> Option<Ready> {
+        // Another future may have been forgotten.
+        self.disarm_all();
         /// Takes the flags down when the future is dropped.
         struct Waiting<'s, 'a, W: Strategy>(&'s mut Select<'a, W>);
         impl<W: Strategy> Drop for Waiting<'_, '_, W> {

@@ -156,7 +156,7 @@ const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 /// ```
 #[track_caller]
 pub fn channel() -> (Producer, Consumer) {
-    try_channel().unwrap_or_else(|error| panic!("{error}"))
+    crate::error::made(try_channel())
 }
 
 /// Makes a queue with the defaults.
