@@ -484,7 +484,9 @@ fn a_message_beyond_all_addresses_is_too_large() {
         assert_eq!(tx.reserve(len).err(), Some(PushError::TooLarge), "{len}");
         assert_eq!(tx.wait_for_room(len).err(), Some(PushError::TooLarge), "{len}");
     }
-    assert_eq!(tx.try_reserve(isize::MAX as usize / 2 - 100).err(), Some(PushError::NoMemory));
+    if !cfg!(miri) {
+        assert_eq!(tx.try_reserve(isize::MAX as usize / 2 - 100).err(), Some(PushError::NoMemory));
+    }
     assert_eq!(tx.push(b"a message"), Ok(()));
 }
 

@@ -10,7 +10,7 @@ pub enum PushError {
     Full,
     /// The limit still left no room for it when the time was up.
     Timeout,
-    /// More than the limit leaves in an empty queue.
+    /// More than the limit leaves in an empty queue, or than half of what addresses reach.
     TooLarge,
     /// The allocator refused the memory.
     NoMemory,
