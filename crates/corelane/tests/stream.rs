@@ -927,10 +927,10 @@ fn handles_are_sent_and_debugged() {
     assert_eq!(
         said,
         [
-            "the queue has no room for the message: try again, or use a call that waits",
-            "the message is larger than the queue's limit: split it, or raise the limit",
-            "there is not enough memory for the message: try again when some is free",
-            "the queue is closed for good: stop pushing, or make a new one"
+            "the queue has no room for the message",
+            "the message is larger than the queue's limit, or than any memory",
+            "there is not enough memory for the message",
+            "the queue is closed"
         ]
     );
 }

@@ -870,10 +870,10 @@ impl<T> fmt::Debug for Unfinished<T> {
 impl<T> fmt::Display for Unfinished<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.panics.first() {
-            Some(panic) => write!(f, "{panic}, ")?,
-            None => f.write_str("workers left early, ")?,
+            Some(panic) => write!(f, "{panic}; ")?,
+            None => f.write_str("workers left early; ")?,
         }
-        write!(f, "{} jobs are undone: take them from `undone`", self.undone.len())
+        write!(f, "jobs left undone: {}", self.undone.len())
     }
 }
 
