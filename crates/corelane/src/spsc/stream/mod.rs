@@ -22,9 +22,9 @@
 //! - **Alignment.** A message's bytes are aligned to [`ALIGN`].
 //! - **Progress.** Wait-free but for the allocator, see [`linked`](super::linked). `close` and `bytes` of the consumer
 //!   look at each message of one segment.
-//! - **Memory.** A message takes 8 bytes and its length rounded up to 8. Segments are as in [`linked`](super::linked):
-//!   two at first, at most [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is
-//!   left.
+//! - **Memory.** 132 kB at first. A message takes 8 bytes and its length rounded up to 8. Segments are as in
+//!   [`linked`](super::linked): two at first, at most [`Tuning::cached`] kept. A segment that was made for a large
+//!   message is freed when it is left.
 //!
 //! # When to use it, and when not
 //!
@@ -144,7 +144,8 @@ super::tuning! {
 const SEGMENT_BYTES: usize = 64 * 1024;
 const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 
-/// Makes a queue with the defaults.
+/// Makes a queue with the defaults: 132 kB at first, in two segments, which [`Tuning::segment`] makes smaller. With
+/// segments of 256 bytes it is 2 kB; a longer message has a segment of its own.
 ///
 /// # Panics
 /// Where [`try_channel`] returns an error.
