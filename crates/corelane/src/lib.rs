@@ -54,6 +54,18 @@
 //! One suite of tests holds every design of a family to its promises, and models run small cases of each under every
 //! interleaving.
 //!
+//! # What makes a queue
+//!
+//! One rule in every family, and in `corelane-pool`:
+//!
+//! | call | what cannot be made |
+//! |---|---|
+//! | a short form: `channel`, `queue`, the clone of a lane's sender, `ThreadPool::fixed` | panics at the caller's line |
+//! | one that begins with `try_`, takes options (`channel_with`, `build`), or adds an end | is an error |
+//! | `new`, and others whose arguments cannot be wrong | |
+//!
+//! A short form says which call returns the error instead.
+//!
 //! # Features
 //!
 //! - `std` (default): parking and timed waits. Without it the crate is `no_std` with `alloc`, and waits spin. The
