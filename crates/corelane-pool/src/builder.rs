@@ -239,6 +239,15 @@ impl Builder {
         }
         Ok(ThreadPool::new(Arc::new(Shared::new(self.config, limits, self.start))))
     }
+
+    /// For the short forms.
+    #[track_caller]
+    fn built(self) -> ThreadPool {
+        match self.build() {
+            Ok(pool) => pool,
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 impl ThreadPool {
@@ -255,27 +264,28 @@ impl ThreadPool {
     /// assert_eq!((pool.core_threads(), pool.max_threads()), (0, 512));
     /// ```
     pub fn cached() -> Self {
-        Self::builder().build().expect("the defaults are valid")
+        Self::builder().built()
     }
 
     /// A pool with this many threads, and a queue without a bound for tasks that no thread has time for yet.
     ///
-    /// # Errors
-    /// No threads.
-    pub fn fixed(threads: usize) -> Result<Self, BuildError> {
-        Self::builder().threads(threads).queueing(Queueing::Unbounded).build()
+    /// # Panics
+    /// No threads: where [`Builder::build`] returns an error.
+    #[track_caller]
+    pub fn fixed(threads: usize) -> Self {
+        Self::builder().threads(threads).queueing(Queueing::Unbounded).built()
     }
 
     /// A pool with this many threads, and a queue with room for `capacity` tasks that no thread has time for yet.
     ///
-    /// # Errors
-    /// No threads, or no room.
+    /// # Panics
+    /// No threads, or no room: where [`Builder::build`] returns an error.
     ///
     /// ```
     /// use corelane_pool::{Reason, ThreadPool};
     /// use std::sync::mpsc;
     ///
-    /// let pool = ThreadPool::bounded(1, 1)?;
+    /// let pool = ThreadPool::bounded(1, 1);
     /// let (go_on, wait) = mpsc::channel();
     /// let busy = pool.spawn(move || wait.recv().unwrap()).unwrap();
     /// // The thread has the first task, or is about to: the second waits in the queue.
@@ -285,10 +295,10 @@ impl ThreadPool {
     /// go_on.send(()).unwrap();
     /// busy.join().unwrap();
     /// assert_eq!(queued.join().unwrap(), 7);
-    /// # Ok::<(), corelane_pool::BuildError>(())
     /// ```
-    pub fn bounded(threads: usize, capacity: usize) -> Result<Self, BuildError> {
-        Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).build()
+    #[track_caller]
+    pub fn bounded(threads: usize, capacity: usize) -> Self {
+        Self::builder().threads(threads).queueing(Queueing::Bounded(capacity)).built()
     }
 }
 

@@ -22,7 +22,7 @@ use std::{fmt, io};
 /// use corelane_pool::{Queueing, Reason, Task, ThreadPool};
 /// use std::time::Duration;
 ///
-/// let pool = ThreadPool::fixed(2)?;
+/// let pool = ThreadPool::fixed(2);
 /// assert_eq!(pool.queueing(), Queueing::Unbounded);
 /// // Started when they are needed, or before.
 /// assert_eq!(pool.prestart(2).unwrap(), 2);
@@ -40,7 +40,6 @@ use std::{fmt, io};
 /// assert!(pool.await_termination(Duration::from_secs(60)) && pool.is_terminated());
 /// let counts = pool.counts();
 /// assert_eq!((counts.threads, counts.accepted, counts.completed, counts.rejected), (0, 3, 3, 2));
-/// # Ok::<(), corelane_pool::BuildError>(())
 /// ```
 ///
 /// The number of threads may change at any time:
@@ -49,7 +48,7 @@ use std::{fmt, io};
 /// use corelane_pool::{BuildError, ThreadPool};
 /// use std::time::Duration;
 ///
-/// let pool = ThreadPool::fixed(2)?;
+/// let pool = ThreadPool::fixed(2);
 /// pool.set_max_threads(8)?;
 /// pool.set_core_threads(4)?;
 /// pool.set_keep_alive(Duration::from_secs(1));
@@ -204,7 +203,7 @@ impl ThreadPool {
     /// use corelane_pool::{Task, ThreadPool};
     /// use std::sync::mpsc;
     ///
-    /// let pool = ThreadPool::fixed(1)?;
+    /// let pool = ThreadPool::fixed(1);
     /// let (begun, has_begun) = mpsc::channel();
     /// let stop = pool.stop_token();
     /// pool.execute(move || {
@@ -219,7 +218,6 @@ impl ThreadPool {
     /// assert_eq!(tasks.len(), 1);
     /// assert!(pool.join());
     /// tasks.into_iter().for_each(Task::run);
-    /// # Ok::<(), corelane_pool::BuildError>(())
     /// ```
     pub fn shutdown_now(&self) -> Vec<Task> {
         self.shared().shutdown();
@@ -271,12 +269,11 @@ impl ThreadPool {
     /// How many threads wait for a task at this moment. The next task may be handed to one of them.
     ///
     /// ```
-    /// let pool = corelane_pool::ThreadPool::fixed(2)?;
+    /// let pool = corelane_pool::ThreadPool::fixed(2);
     /// pool.prestart(2).unwrap();
     /// while pool.waiting_threads() < 2 {
     ///     std::thread::yield_now();
     /// }
-    /// # Ok::<(), corelane_pool::BuildError>(())
     /// ```
     pub fn waiting_threads(&self) -> usize {
         self.shared().waiting()

@@ -90,7 +90,7 @@ impl Ledger {
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 ///
-/// let pool = corelane_pool::ThreadPool::fixed(2).unwrap();
+/// let pool = corelane_pool::ThreadPool::fixed(2);
 /// let sum = AtomicU32::new(0);
 /// pool.scope(|scope| {
 ///     scope.spawn(|| {
@@ -172,7 +172,7 @@ impl ThreadPool {
     /// with its payload. Any other panic goes to the [handler](crate::Builder::on_panic).
     ///
     /// ```
-    /// let pool = corelane_pool::ThreadPool::fixed(2).unwrap();
+    /// let pool = corelane_pool::ThreadPool::fixed(2);
     /// let mut halves = [vec![3, 1, 2], vec![6, 4, 5]];
     /// pool.scope(|scope| {
     ///     for half in &mut halves {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_scope_leaves_nothing_behind() {
-        let pool = ThreadPool::fixed(2).unwrap();
+        let pool = ThreadPool::fixed(2);
         let ledgers: Vec<_> = (0..10).map(|_| Arc::new(Ledger::new())).collect();
         let over = AtomicUsize::new(0);
         for (tasks, ledger) in ledgers.iter().enumerate() {

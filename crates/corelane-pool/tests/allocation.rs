@@ -55,7 +55,7 @@ fn calls_for<const N: usize>(pool: &ThreadPool, tasks: usize) -> usize {
 /// A caller that queues the first tasks does not pay for the queue.
 #[test]
 fn the_first_tasks_need_no_memory() {
-    for pool in [ThreadPool::fixed(1).expect("a thread"), ThreadPool::bounded(1, 64).expect("a thread")] {
+    for pool in [ThreadPool::fixed(1), ThreadPool::bounded(1, 64)] {
         let (begun, begins) = channel();
         let (go, goes) = channel::<()>();
         let task = move || {
@@ -73,7 +73,7 @@ fn the_first_tasks_need_no_memory() {
 
 #[test]
 fn a_task_of_three_words_needs_no_memory() {
-    for pool in [ThreadPool::fixed(1).expect("a thread"), ThreadPool::bounded(1, 8).expect("a thread")] {
+    for pool in [ThreadPool::fixed(1), ThreadPool::bounded(1, 8)] {
         // The thread, and the nodes of the queue that it sleeps in.
         calls_for::<2>(&pool, 1000);
         assert_eq!(calls_for::<2>(&pool, 1000), 0);

@@ -331,6 +331,15 @@ pub enum ChannelError {
     NoMemory,
 }
 
+/// What was made. Panics at the caller's caller where nothing could be: no closure does that.
+#[track_caller]
+pub(crate) fn made<T>(made: Result<T, ChannelError>) -> T {
+    match made {
+        Ok(made) => made,
+        Err(error) => panic!("{error}"),
+    }
+}
+
 impl<T> From<Closed<T>> for TryPushError<T> {
     fn from(closed: Closed<T>) -> Self {
         Self::Closed(closed.0)
@@ -393,37 +402,31 @@ macro_rules! without_item {
     };
 }
 
-const BUSY: &str = "another thread is in the middle of its call: try again, or use a call that waits";
-const CANCELLED: &str = "the wait was cancelled by its token before an item was passed on";
-const CLOSED: &str = "the queue is closed for good: stop using it, or make a new one";
-const DRAINED: &str = "the queue is closed and drained: stop popping, no more items will come";
+// What happened, in words for a log. What to do about it, the variants' documentation says; of a queue that cannot be
+// made, whose error a panic shows, the text does.
+const BUSY: &str = "another thread was in the middle of a call on the queue";
+const CANCELLED: &str = "the wait was cancelled before an item was passed on";
+const CLOSED: &str = "the queue is closed";
+const DRAINED: &str = "the queue is closed and has no more items";
 
-with_item!(TryPushError {
-    Full: "the queue is full, or no partner waits: try again, or use a call that waits",
-    Busy: BUSY,
-    Closed: CLOSED,
-});
+with_item!(TryPushError { Full: "the queue is full, or no partner waits", Busy: BUSY, Closed: CLOSED });
 with_item!(PushTimeoutError {
-    Timeout: "the queue was still full, or had no partner, when the time was up: try again, or wait longer",
+    Timeout: "the queue was still full, or no partner had come, when the time was up",
     Cancelled: CANCELLED,
     Closed: CLOSED,
 });
-without_item!(TryPopError {
-    Empty: "the queue is empty: try again, or use a call that waits",
-    Busy: BUSY,
-    Closed: DRAINED,
-});
+without_item!(TryPopError { Empty: "the queue is empty", Busy: BUSY, Closed: DRAINED });
 without_item!(PopTimeoutError {
-    Timeout: "the queue was still empty when the time was up: try again, or wait longer",
+    Timeout: "the queue was still empty when the time was up",
     Cancelled: CANCELLED,
     Closed: DRAINED,
 });
 #[cfg(feature = "std")]
 with_item!(DispatchError {
-    Full: "no worker that may take the job has room for it: try again, or use a call that waits",
-    Timeout: "no worker that may take the job had room when the time was up: try again, or wait longer",
-    NoWorker: "every worker has left: add a worker, or stop dispatching",
-    Panicked: "a worker has panicked: call `take_panic` before you dispatch again",
+    Full: "no worker that may take the job has room for it",
+    Timeout: "no worker that may take the job had room for it when the time was up",
+    NoWorker: "every worker has left",
+    Panicked: "a worker has panicked, and `take_panic` was not called since",
 });
 without_item!(ChannelError {
     ZeroCapacity: "the capacity is too small to hold a single item: choose a larger one, at least 1",

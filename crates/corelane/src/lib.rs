@@ -54,6 +54,18 @@
 //! One suite of tests holds every design of a family to its promises, and models run small cases of each under every
 //! interleaving.
 //!
+//! # What makes a queue
+//!
+//! One rule in every family, and in `corelane-pool`:
+//!
+//! | call | what cannot be made |
+//! |---|---|
+//! | a short form: `channel`, `queue`, the clone of a lane's sender, `ThreadPool::fixed` | panics at the caller's line |
+//! | one that begins with `try_`, takes options (`channel_with`, `build`), or adds an end | is an error |
+//! | `new`, and others whose arguments cannot be wrong | |
+//!
+//! A short form says which call returns the error instead.
+//!
 //! # Features
 //!
 //! - `std` (default): parking and timed waits. Without it the crate is `no_std` with `alloc`, and waits spin. The
@@ -73,6 +85,7 @@
 //! | `wait` | how a thread or a task waits, and `Select` |
 //! | `end`, `mem` | below every family: what an end is and how it closes; buffers, segments, links |
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
+//! | `start.rs` | where indices and counts start, in tests of their wrap-around too |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -101,6 +114,7 @@ pub mod mpmc;
 pub mod papers;
 mod prefetch;
 pub mod spsc;
+mod start;
 mod sync;
 pub mod wait;
 

@@ -287,3 +287,45 @@ fn memory_that_is_refused_is_an_error_and_not_the_end_of_a_stream() {
     drop((tx, rx));
     assert_eq!(LIVE.get(), before);
 }
+
+/// What `docs/choosing.md` says, and the documentation of the constructors.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn a_new_queue_takes_as_much_as_is_said() {
+    use corelane::handoff::{Fairness, SynchronousQueue, TransferQueue};
+    use corelane::{dispatch, mpmc};
+
+    fn thousands<T>(make: impl FnOnce() -> T) -> isize {
+        let before = LIVE.get();
+        let made = make();
+        let bytes = LIVE.get() - before;
+        drop(made);
+        assert_eq!(LIVE.get(), before);
+        // To the nearest, and what is less than one to one.
+        (bytes + 400) / 1000
+    }
+    let small_lane = || Options::new().tuning(lane::Tuning::new().compact());
+    let small_linked = || Options::new().tuning(linked::Tuning::new().segment(8));
+    let small_stream = || Options::new().tuning(stream::Tuning::new().segment(256));
+    let taken = [
+        thousands(|| spsc::channel::<u64>(1024)),
+        thousands(|| lane::channel_with::<u64, Adaptive, spsc::NoStats>(1024, small_lane()).unwrap()),
+        thousands(|| spsc::channel::<u64>(1)),
+        thousands(linked::channel::<u64>),
+        thousands(|| linked::channel_with::<u64, Adaptive, spsc::NoStats>(small_linked()).unwrap()),
+        thousands(stream::channel),
+        thousands(|| stream::channel_with::<Adaptive, spsc::NoStats>(small_stream()).unwrap()),
+        thousands(|| mpmc::channel::<u64>(1024)),
+        thousands(|| mpmc::channel::<u64>(64)),
+        thousands(|| mpmc::lanes::channel::<u64>(1024)),
+        thousands(|| mpmc::lanes::channel::<u64>(64)),
+        thousands(mpmc::michael_scott::channel::<u64>),
+        thousands(mpmc::two_lock::channel::<u64>),
+        thousands(|| dispatch::channel::<u64>(4, 1024)),
+        thousands(|| dispatch::channel::<u64>(4, 64)),
+        thousands(|| SynchronousQueue::<u64>::new(Fairness::Fair)),
+        thousands(|| SynchronousQueue::<u64>::new(Fairness::Unfair)),
+        thousands(TransferQueue::<u64>::new),
+    ];
+    assert_eq!(taken, [17, 10, 1, 34, 2, 132, 2, 17, 2, 18, 3, 5, 1, 43, 8, 16, 16, 16]);
+}

@@ -10,7 +10,8 @@ use allocator::{CALLS, LIMIT, LIVE};
 use corelane::dispatch::{Builder, Mpmc};
 use corelane::error::{ChannelError, DispatchError, TryPushError};
 use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Scq, Ticket, TwoLock};
-use corelane::wait::Park;
+use corelane::spsc::{self, Linked, linked};
+use corelane::wait::{Adaptive, Park, Select};
 use std::time::Duration;
 
 type Page = [u8; 4096];
@@ -113,6 +114,72 @@ fn a_push_without_memory_waits_for_a_pop() {
         });
         std::thread::sleep(Duration::from_millis(5));
         (0..100).for_each(|item| assert_eq!(queue.pop(), Ok([item; 4096])));
+    });
+}
+
+/// A select that waits for room finds none where a push is refused, and sleeps until a pop has made some.
+#[test]
+fn a_select_without_memory_waits_for_a_pop() {
+    watchdog::guard(|| {
+        let queue = make::<Page, MichaelScott>(3).unwrap();
+        let mut select = Select::new();
+        let room = select.add(queue.push_side());
+        // A panic needs memory.
+        for round in 0..10 {
+            LIMIT.set(4 * 4096);
+            while queue.try_push([round; 4096]).is_ok() {}
+            let found = (queue.len(), select.try_wait(), select.wait_timeout(Duration::from_millis(1)));
+            LIMIT.set(usize::MAX);
+            assert_eq!(found, (3, None, None));
+            LIMIT.set(4 * 4096);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_millis(5));
+                    queue.pop().unwrap();
+                });
+                let found = select.wait();
+                LIMIT.set(usize::MAX);
+                assert_eq!(found.unwrap(), room);
+            });
+        }
+        // The allocator gives again.
+        queue.try_push([10; 4096]).unwrap();
+        assert_eq!(select.try_wait().unwrap(), room);
+        LIMIT.set(4 * 4096);
+        let pushed = (0..9).take_while(|_| queue.try_push([10; 4096]).is_ok()).count();
+        let found = select.try_wait();
+        LIMIT.set(usize::MAX);
+        assert_eq!((pushed, found), (4, None));
+    });
+}
+
+/// The same for the other queue without a bound that may be refused memory.
+#[test]
+fn a_select_over_a_linked_queue_without_memory_waits_for_pops() {
+    watchdog::guard(|| {
+        let options = spsc::Options::new().tuning(linked::Tuning::new().segment(4).cached(1)).wait(Adaptive);
+        let (mut tx, mut rx) = spsc::any_channel::<Page, Linked, _, _>(1, options).unwrap();
+        LIMIT.set(4 * 4096);
+        let mut select = Select::new();
+        let key = select.add(&mut tx);
+        while select[key].try_push([0; 4096]).is_ok() {}
+        let found = (select.try_wait(), select.wait_timeout(Duration::from_millis(1)));
+        LIMIT.set(usize::MAX);
+        assert_eq!(found, (None, None));
+        LIMIT.set(4 * 4096);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(5));
+                while rx.try_pop().is_ok() {}
+            });
+            let found = select.wait();
+            LIMIT.set(usize::MAX);
+            assert_eq!(found.unwrap(), key);
+        });
+        LIMIT.set(4 * 4096);
+        let pushed = select[key].try_push([0; 4096]);
+        LIMIT.set(usize::MAX);
+        assert!(pushed.is_ok());
     });
 }
 

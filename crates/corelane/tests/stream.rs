@@ -475,6 +475,21 @@ fn a_limit_is_kept_and_comes_back() {
     assert_eq!((tx.limit(), rx.limit()), (None, None));
 }
 
+/// No memory that is freed would help.
+#[test]
+fn a_message_beyond_all_addresses_is_too_large() {
+    let (mut tx, _rx) = stream::channel();
+    for len in [usize::MAX, isize::MAX as usize, isize::MAX as usize / 2 + 1] {
+        assert_eq!(tx.try_reserve(len).err(), Some(PushError::TooLarge), "{len}");
+        assert_eq!(tx.reserve(len).err(), Some(PushError::TooLarge), "{len}");
+        assert_eq!(tx.wait_for_room(len).err(), Some(PushError::TooLarge), "{len}");
+    }
+    if !cfg!(miri) {
+        assert_eq!(tx.try_reserve(isize::MAX as usize / 2 - 100).err(), Some(PushError::NoMemory));
+    }
+    assert_eq!(tx.push(b"a message"), Ok(()));
+}
+
 #[test]
 fn what_cannot_be_made_is_refused() {
     let refused = |tuning| stream::channel_with::<Adaptive, NoStats>(Options::new().tuning(tuning)).err();
@@ -912,10 +927,10 @@ fn handles_are_sent_and_debugged() {
     assert_eq!(
         said,
         [
-            "the queue has no room for the message: try again, or use a call that waits",
-            "the message is larger than the queue's limit: split it, or raise the limit",
-            "there is not enough memory for the message: try again when some is free",
-            "the queue is closed for good: stop pushing, or make a new one"
+            "the queue has no room for the message",
+            "the message is larger than the queue's limit, or than any memory",
+            "there is not enough memory for the message",
+            "the queue is closed"
         ]
     );
 }

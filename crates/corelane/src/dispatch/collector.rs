@@ -91,7 +91,7 @@ impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
         let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
         self.queues.push(consumer);
         self.numbers.push(self.added);
-        self.added += 1;
+        self.added = self.added.wrapping_add(1);
         Ok(producer)
     }
 }

@@ -8,7 +8,7 @@ use super::seat::{Desk, Seat};
 use super::worker::Worker;
 use crate::bound::{Bounded, Unbounded};
 use crate::end::wait::{Awaitable, wait_for};
-use crate::error::{ChannelError, DispatchError};
+use crate::error::{ChannelError, DispatchError, made};
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
@@ -183,7 +183,7 @@ impl<O, W: Strategy, R> Builder<O, W, R> {
 /// ```
 #[track_caller]
 pub fn channel<T: Send>(workers: usize, capacity: usize) -> (Dispatcher<T>, Vec<Worker<T>>) {
-    Builder::new(workers).capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
+    made(Builder::new(workers).capacity(capacity).build())
 }
 
 type Sends<T, Q, W> = <Q as Queue<T>>::Sender<W>;
@@ -624,7 +624,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         self.hear();
         let (sender, receiver) = Q::create(self.capacity, self.tuning.clone(), self.wait.clone())?;
         let (seat, number) = (Seat::new(), self.joined);
-        self.joined += 1;
+        self.joined = self.joined.wrapping_add(1);
         self.lines.push(Line { sender, seat: seat.clone(), number });
         self.route.joined(self.lines.len());
         self.update();
@@ -882,10 +882,10 @@ impl<T> fmt::Debug for Unfinished<T> {
 impl<T> fmt::Display for Unfinished<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.panics.first() {
-            Some(panic) => write!(f, "{panic}, ")?,
-            None => f.write_str("workers left early, ")?,
+            Some(panic) => write!(f, "{panic}; ")?,
+            None => f.write_str("workers left early; ")?,
         }
-        write!(f, "{} jobs are undone: take them from `undone`", self.undone.len())
+        write!(f, "jobs left undone: {}", self.undone.len())
     }
 }
 

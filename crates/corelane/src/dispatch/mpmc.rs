@@ -33,6 +33,7 @@ use crate::end::task::Awaited;
 use crate::end::wait::{Look, Waited, look, wait_until};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
+use crate::start::{START, START_32};
 use crate::sync::{Arc, Instant, full_fence, pause};
 use crate::wait::{Selectable, Sleeper, Spin, Strategy, selectable};
 use core::fmt;
@@ -99,8 +100,8 @@ impl<T: Send + 'static, D: Design<T>> Queue<T> for Mpmc<D> {
     fn create<W: Strategy>(capacity: usize, (): (), wait: W) -> Result<Ends<T, Self, W>, ChannelError> {
         let queue = mpmc::any_queue(capacity, Options::new().wait(Spin))?;
         let shared = Arc::new(Shared { queue, control: Control::new() });
-        let sender = MpmcSender { shared: shared.clone(), pushed: 0, batch: Vec::new() };
-        Ok((sender, MpmcReceiver { shared, popped: 0, wait }))
+        let sender = MpmcSender { shared: shared.clone(), pushed: START, batch: Vec::new() };
+        Ok((sender, MpmcReceiver { shared, popped: START, wait }))
     }
 }
 
@@ -133,7 +134,7 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
 
     fn push_batch(&mut self) -> usize {
         let count = self.batch.len();
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         while !self.batch.is_empty() {
             // There is room, as no other thread pushes: only a lock is missing.
             match self.shared.queue.try_push_batch(&mut self.batch) {
@@ -150,7 +151,7 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
 
 impl<T: Send, D: Design<T>> Sender<T> for MpmcSender<T, D> {
     fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
-        let (mut item, mut looks) = (item, 0_u32);
+        let (mut item, mut looks) = (item, START_32);
         loop {
             match self.shared.queue.try_push(item) {
                 Ok(()) => {
@@ -259,7 +260,7 @@ impl<T: Send, D: Design<T>, W> MpmcReceiver<T, D, W> {
 
 impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
     fn try_pop(&mut self) -> Result<T, TryPopError> {
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         loop {
             match self.shared.queue.try_pop() {
                 Ok(item) => {
@@ -301,7 +302,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
     }
 
     fn pop_some(&mut self, items: &mut Vec<T>, max: usize) -> usize {
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         loop {
             match self.shared.queue.try_pop_batch(items, max) {
                 Ok(0) => return 0,

@@ -294,7 +294,8 @@ impl<F> ByKey<F> {
         }
         for bucket in 0..BUCKETS {
             if self.owners[bucket] == NOBODY {
-                let poor = (0..count).rev().min_by_key(|&poor| shares[poor]).unwrap_or(0);
+                // The first of the poorest: so no worker behind the first 1,024 ever owns one.
+                let poor = (0..count).min_by_key(|&poor| shares[poor]).unwrap_or(0);
                 self.owners[bucket] = poor as u16;
                 shares[poor] += 1;
             }
@@ -344,5 +345,42 @@ impl<T, F: FnMut(&T) -> u64 + Send> Route<T> for ByKey<F> {
 impl<F> fmt::Debug for ByKey<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ByKey").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
+
+    struct Line;
+
+    impl Load for Line {
+        fn len(&self) -> usize {
+            0
+        }
+
+        fn sleeps(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn buckets_are_shared_out_evenly_beside_more_than_65535_workers() {
+        const COUNT: usize = (1 << 16) + BUCKETS;
+        let mut route = ByKey::new(|job: &u64| *job);
+        let owners = |route: &mut ByKey<_>| {
+            (0..20 * BUCKETS as u64).map(|job| route.choose(&job, &mut [Line])).collect::<Vec<_>>()
+        };
+        Route::<u64>::joined(&mut route, COUNT);
+        let before = owners(&mut route);
+        let left = before[0];
+        Route::<u64>::left(&mut route, left, COUNT - 1);
+        let after = owners(&mut route);
+        // One a worker, and no key has gone to another but those of the worker that has left.
+        assert_eq!([&before, &after].map(|owners| owners.iter().collect::<BTreeSet<_>>().len()), [BUCKETS; 2]);
+        let moved_up = |owner: usize| if owner > left { owner - 1 } else { owner };
+        assert!(before.iter().zip(&after).all(|(&old, &new)| old == left || moved_up(old) == new));
     }
 }

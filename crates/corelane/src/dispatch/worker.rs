@@ -68,7 +68,8 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
         Self { receiver: ManuallyDrop::new(receiver), number, seat, desk }
     }
 
-    /// The number of this worker. They count up from 0; none is used twice.
+    /// The number of this worker. They count up from 0; none is used twice, unless 2^32 join where
+    /// a `usize` has 32 bits.
     pub fn number(&self) -> usize {
         self.number
     }

@@ -35,7 +35,8 @@
 //! - **Idle queues use no CPU.** A thread that waits spins only while it is next in line, for a quarter of what it
 //!   takes to sleep and be woken here, as measured. While other threads want its CPU it yields, 64 times at most. Then
 //!   it sleeps.
-//! - **Memory** is bounded by the number of requests that wait at once, however many came and gave up.
+//! - **Memory** is 16 kB from the start, and bounded by the number of requests that wait at once, however many came and
+//!   gave up. For a reply to one request, take a queue of [`spsc`](crate::spsc) for one item: 1 kB.
 //!
 //! What `try_` calls say:
 //!
@@ -194,7 +195,7 @@ pub struct SynchronousQueue<T: Send> {
 }
 
 impl<T: Send> SynchronousQueue<T> {
-    /// A queue that no request waits in.
+    /// A queue that no request waits in: 16 kB, for up to 128 requests at once.
     pub fn new(fairness: Fairness) -> Self {
         let shape = match fairness {
             Fairness::Fair => Shape::Queue(DualQueue::new(false)),

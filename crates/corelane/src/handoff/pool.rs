@@ -48,6 +48,7 @@
 
 use crate::mem::link::INDEX_BITS;
 pub(super) use crate::mem::link::{AtomicLink, Index, Link, NULL};
+use crate::start::START_64;
 use crate::sync::{AcqRel, Acquire, AtomicU64, Padded, Relaxed, Release, Slot, init_slot, look, set};
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell, Token};
@@ -214,7 +215,7 @@ impl<T> Node<T> {
         unsafe {
             (&raw mut (*node).word).write(AtomicU64::new(Word::FREE));
             (&raw mut (*node).next).write(AtomicLink::new(NULL));
-            (&raw mut (*node).version).write(Plain::new(0));
+            (&raw mut (*node).version).write(Plain::new(START_64));
             #[cfg(feature = "std")]
             {
                 (&raw mut (*node).token).write(Token::new());
@@ -461,11 +462,10 @@ impl<T> Pool<T> {
     /// Takes the first node that was never taken, for a call that found none free: all before it were in use then.
     #[cold]
     fn take_new(&self) -> Index {
-        let position = self.spare.taken.fetch_add(1, Relaxed);
-        assert!(
-            position < 1 << (INDEX_BITS - 1),
-            "more than 100 million requests wait here: let fewer threads and tickets wait"
-        );
+        // A count of calls in vain, which could wrap around, would lead to nodes that are in use.
+        let next = |taken| (taken < 1 << (INDEX_BITS - 1)).then_some(taken + 1);
+        let position = self.spare.taken.fetch_update(Relaxed, Relaxed, next);
+        let position = position.expect("100 million requests wait here: let fewer threads and tickets wait");
         let segment = self.place(position).0;
         if self.segments[segment].load(Acquire).is_null() {
             let count = self.len(segment);
@@ -561,7 +561,7 @@ impl<T> Drop for Pool<T> {
 #[inline(always)]
 fn thread_number() -> usize {
     use core::sync::atomic::AtomicUsize;
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: AtomicUsize = AtomicUsize::new(crate::start::START);
     std::thread_local! {
         static NUMBER: core::cell::Cell<usize> = const { core::cell::Cell::new(usize::MAX) };
     }

@@ -73,6 +73,7 @@ impl<'q, T> Ticket<'q, T> {
         Self { shape, state }
     }
 
+    #[track_caller]
     fn followup(&mut self) -> Option<Fate<T>> {
         match core::mem::replace(&mut self.state, State::Over) {
             State::Waits(index) => {
@@ -105,6 +106,7 @@ impl<'q, T> Ticket<'q, T> {
     }
 
     #[cfg(feature = "std")]
+    #[track_caller]
     fn wait(mut self, limit: &WaitLimit<'_>) -> Result<Fate<T>, (waiting::End, Option<T>)> {
         // A forgotten select may have left itself here.
         self.disarm();
@@ -189,6 +191,7 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     ///
     /// # Panics
     /// When it has returned an outcome before.
+    #[track_caller]
     pub fn try_followup(&mut self) -> Option<Result<T, Closed>> {
         self.0.followup().map(taken)
     }
@@ -201,6 +204,7 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn wait(self) -> Result<T, Closed> {
         match self.0.wait(&WaitLimit::new()) {
             Ok(fate) => taken(fate),
@@ -216,6 +220,7 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn wait_with(self, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
         waiting::taken(self.0.wait(limit))
     }
@@ -294,6 +299,7 @@ impl<'q, T: Send> PutTicket<'q, T> {
     ///
     /// # Panics
     /// When it has returned an outcome before.
+    #[track_caller]
     pub fn try_followup(&mut self) -> Option<Result<(), Closed<T>>> {
         self.0.followup().map(put)
     }
@@ -306,6 +312,7 @@ impl<'q, T: Send> PutTicket<'q, T> {
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn wait(self) -> Result<(), Closed<T>> {
         match self.0.wait(&WaitLimit::new()) {
             Ok(fate) => put(fate),
@@ -321,6 +328,7 @@ impl<'q, T: Send> PutTicket<'q, T> {
     /// # Panics
     /// When the ticket was followed up before.
     #[cfg(feature = "std")]
+    #[track_caller]
     pub fn wait_with(self, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
         waiting::handed_over(self.0.wait(limit))
     }

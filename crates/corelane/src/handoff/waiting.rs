@@ -4,6 +4,7 @@ use super::clock::clock;
 use super::dual::{Answer, Dual, Fate, Otherwise, follow_up, withdraw};
 use super::pool::{Index, Node};
 use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::start::START_32;
 use crate::sync::{Acquire, Arc, AtomicBool, Instant, Mutex, MutexGuard, Relaxed, Release, spin_loop, yield_now};
 use crate::wait::{Selectable, Sleeper, Token, has_one_cpu, selectable};
 use alloc::vec::Vec;
@@ -277,7 +278,7 @@ const TURNS: u32 = 64;
 std::thread_local! {
     /// How many waits of this thread have begun with a spin in vain, or should have begun with one, since a spin
     /// helped.
-    static MISSES: Cell<u32> = const { Cell::new(0) };
+    static MISSES: Cell<u32> = const { Cell::new(START_32) };
 }
 
 /// After so many misses a wait does not begin with a spin, but for each sixteenth: the partners run on this CPU.

@@ -4,6 +4,7 @@
 //! of an operation, through a multiple of 2^34 changes, to the very one. So a structure may use its nodes again at
 //! once: a thread that comes late with an old link reads a word that still exists, and its compare-and-swap fails.
 
+use crate::start::START_64;
 use crate::sync::{AcqRel, AtomicU64, Relaxed, look, set};
 use core::fmt;
 
@@ -28,7 +29,7 @@ impl Link {
 
     /// A link that was never changed.
     pub(crate) fn new(index: Index) -> Self {
-        Self(index.into())
+        Self(START_64.wrapping_mul(TAG) | u64::from(index))
     }
 
     pub(crate) fn index(self) -> Index {

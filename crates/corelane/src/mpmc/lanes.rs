@@ -97,9 +97,10 @@ use super::sleepers::Sleepers;
 use super::stats::NoStats;
 use crate::end::ROOM;
 use crate::end::wait::{Awaitable, Waited, wait_for};
-use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
 use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
+use crate::start::{START, START_32};
 use crate::sync::{
     AcqRel, Acquire, Arc, AtomicBool, AtomicU32, AtomicUsize, Instant, Mutex, Padded, Relaxed, Release, heavy_barrier,
     load_after_store, pause,
@@ -167,7 +168,7 @@ struct Shared<T: Send, W> {
 /// Where [`try_channel`] returns an error.
 #[track_caller]
 pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-    try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+    made(try_channel(capacity))
 }
 
 /// Makes a queue for `capacity` items of each sender with the defaults, and a handle for each side.
@@ -207,7 +208,7 @@ pub fn channel_with<T: Send, W: Strategy>(
     let (wait, start) = options.into_parts();
     let shared = Arc::new(Shared {
         list: Mutex::new(List { outlets: Vec::new(), is_closed: false }),
-        version: Padded(AtomicUsize::new(0)),
+        version: Padded(AtomicUsize::new(START)),
         sleepers: Padded(Sleepers::new()),
         senders: AtomicUsize::new(0),
         receivers: AtomicUsize::new(1),
@@ -215,7 +216,7 @@ pub fn channel_with<T: Send, W: Strategy>(
         capacity,
         start,
     });
-    let receiver = Receiver { view: View::new(0), wait: wait.clone(), shared: shared.clone() };
+    let receiver = Receiver { view: View::new(0, &shared), wait: wait.clone(), shared: shared.clone() };
     Ok((Sender::add(shared, wait)?, receiver))
 }
 
@@ -560,7 +561,7 @@ impl<T: Send, W: Strategy> Clone for Sender<T, W> {
     /// Where [`try_clone`](Self::try_clone) returns an error.
     #[track_caller]
     fn clone(&self) -> Self {
-        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+        made(self.try_clone())
     }
 }
 
@@ -593,6 +594,7 @@ impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
         self.producer.disarm(sleeper);
     }
 
+    #[track_caller]
     fn needs(&self, slots: usize) -> usize {
         self.producer.needs(slots)
     }
@@ -643,9 +645,17 @@ struct View<T: Send, W> {
 }
 
 impl<T: Send, W: Strategy> View<T, W> {
-    /// Of the receiver with this number: each begins somewhere else.
-    fn new(number: usize) -> Self {
-        Self { outlets: Vec::new(), version: 0, at: number, left: 0, is_armed: false, was_woken: false }
+    /// Of the receiver with this number: each begins somewhere else. It has copied no version of the list, so it begins
+    /// one behind.
+    fn new(number: usize, shared: &Shared<T, W>) -> Self {
+        Self {
+            outlets: Vec::new(),
+            version: shared.version.load(Relaxed).wrapping_sub(1),
+            at: START.wrapping_add(number),
+            left: 0,
+            is_armed: false,
+            was_woken: false,
+        }
     }
 
     /// Calls with the consumer of the lane whose turn it is, and, where there is nothing, with those of the others,
@@ -731,7 +741,7 @@ impl<T: Send, W: Strategy> View<T, W> {
             if popped == max {
                 break;
             }
-            let at = (home + ahead) % self.outlets.len();
+            let at = home.wrapping_add(ahead) % self.outlets.len();
             let outlet = &self.outlets[at];
             if !outlet.consumer.is_held()
                 && let Ok(more) = outlet.enter(&shared.sleepers, |consumer| consumer.try_pop_batch(items, max - popped))
@@ -769,7 +779,7 @@ impl<T: Send, W: Strategy> View<T, W> {
     /// Whether a pop need not wait. If not, and this receiver is armed, a sleeper is woken for whatever comes, and for
     /// what is left in lanes that are in use now.
     fn is_ready(&mut self, shared: &Shared<T, W>) -> bool {
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         loop {
             match self.find(shared, |consumer| consumer.try_peek().map(|_| ())) {
                 Ok(()) | Err(TryPopError::Closed) => return true,
@@ -1009,7 +1019,7 @@ impl<T: Send, W: Strategy> Clone for Receiver<T, W> {
         // First: these may fail.
         let (wait, shared) = (self.wait.clone(), self.shared.clone());
         let number = shared.receivers.fetch_add(1, Relaxed);
-        Self { view: View::new(number), wait, shared }
+        Self { view: View::new(number, &shared), wait, shared }
     }
 }
 

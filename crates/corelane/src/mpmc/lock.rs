@@ -1,6 +1,7 @@
 //! The lock of the designs that do not sleep under it: test and test-and-set, and a line for those that wait for long.
 
 use super::design::Stay;
+use crate::start::START_32;
 use crate::sync::{Acquire, AtomicU32, Relaxed, Release, UnsafeCell};
 #[cfg(not(loom))]
 use crate::sync::{pause, spin_loop};
@@ -78,8 +79,8 @@ impl<P> Lock<P> {
     pub(super) fn new(protected: P) -> Self {
         Self {
             state: AtomicU32::new(FREE),
-            came: AtomicU32::new(0),
-            served: AtomicU32::new(0),
+            came: AtomicU32::new(START_32),
+            served: AtomicU32::new(START_32),
             #[cfg(loom)]
             queue: Queue::default(),
             protected: UnsafeCell::new(protected),

@@ -18,7 +18,8 @@
 //!   No call waits for another thread, so `try_` calls never say `Busy`. A waiting call waits for items, not for locks.
 //! - **Memory.** A node an item: the item and 20 bytes, rounded up to a multiple of 32. Nodes are used again and kept:
 //!   as many as the most items that were inside at once, rounded up to a power of two. They go with the queue. `Full`
-//!   says that the allocator refused more, or 2^27 nodes are there; then a `push` waits for a pop.
+//!   says that the allocator refused more, or 2^27 nodes are there; then a `push` waits for a pop, and so does a
+//!   [`Select`](crate::wait::Select) for room, whose look makes more nodes where all are in use.
 //!
 //! # When to use it, and when not
 //!
@@ -348,6 +349,12 @@ impl<T: Send> Raw<T> for List<T> {
 
     fn capacity(&self) -> usize {
         UNBOUNDED
+    }
+
+    /// By the nodes, of which a look makes more where a push would.
+    #[cfg(feature = "std")]
+    fn has_room(&self) -> bool {
+        self.nodes.are_free()
     }
 
     /// By the nodes that there are, or that the allocator gives now. No other thread takes any.

@@ -180,7 +180,7 @@ macro_rules! aliases {
         #[doc(alias = "bounded")]
         #[track_caller]
         pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-            try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+            crate::error::made(try_channel(capacity))
         }
 
         /// Makes a queue for `capacity` items with the defaults, and a handle for each side.
@@ -233,7 +233,7 @@ macro_rules! aliases {
         /// Where [`try_queue`] returns an error.
         #[track_caller]
         pub fn queue<T: Send>(capacity: usize) -> Queue<T> {
-            try_queue(capacity).unwrap_or_else(|error| panic!("{error}"))
+            crate::error::made(try_queue(capacity))
         }
 
         /// Makes a queue for `capacity` items with the defaults.
@@ -298,7 +298,7 @@ macro_rules! aliases {
         #[doc(alias = "unbounded")]
         #[track_caller]
         pub fn channel<T: Send>() -> (Sender<T>, Receiver<T>) {
-            try_channel().unwrap_or_else(|error| panic!("{error}"))
+            crate::error::made(try_channel())
         }
 
         /// Makes a queue with the defaults, and a handle for each side.
@@ -350,7 +350,7 @@ macro_rules! aliases {
         /// Where [`try_queue`] returns an error.
         #[track_caller]
         pub fn queue<T: Send>() -> Queue<T> {
-            try_queue().unwrap_or_else(|error| panic!("{error}"))
+            crate::error::made(try_queue())
         }
 
         /// Makes a queue with the defaults.

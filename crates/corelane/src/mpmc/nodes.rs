@@ -177,7 +177,40 @@ impl<T> Nodes<T> {
     /// At most `max` nodes, at least one.
     #[inline(always)]
     fn take_some(&self, max: usize) -> Option<Chain> {
-        self.take_free(max).or_else(|| self.grow(max))
+        self.take_free(max).or_else(|| self.take_new(max))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_new(&self, max: usize) -> Option<Chain> {
+        loop {
+            let new = self.grow()?;
+            if new.count == 0 {
+                if let Some(chain) = self.take_free(max) {
+                    return Some(chain);
+                }
+                continue;
+            }
+            let taken = max.min(new.count);
+            let last = new.first + taken as Index - 1;
+            if taken < new.count {
+                self.give(last + 1, new.last);
+            }
+            self.cut(last);
+            return Some(Chain { first: new.first, last, count: taken });
+        }
+    }
+
+    /// Whether there is a node to [take](Self::take) now; makes more where there is none.
+    #[cfg(feature = "std")]
+    pub(super) fn are_free(&self) -> bool {
+        while self.free.load().is_null() {
+            let Some(new) = self.grow() else { return false };
+            if new.count != 0 {
+                self.give(new.first, new.last);
+            }
+        }
+        true
     }
 
     #[inline(always)]
@@ -223,35 +256,23 @@ impl<T> Nodes<T> {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn grow(&self, max: usize) -> Option<Chain> {
-        loop {
-            let segment = (1..SEGMENTS).find(|&segment| self.segments[segment].load(Acquire).is_null())?;
-            let count = self.len(segment);
-            if 2 * count >= 1 << INDEX_BITS {
-                return None;
-            }
-            // As many nodes come before.
-            let first = count as Index + 1;
-            let nodes = Self::segment(count, first)?;
-            if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
-                // SAFETY: made by `segment` with this length and not published.
-                unsafe { Self::free_segment(nodes, count) };
-                // Another thread has brought nodes, or is about to.
-                if let Some(chain) = self.take_free(max) {
-                    return Some(chain);
-                }
-                continue;
-            }
-            let taken = max.min(count);
-            let chain = Chain { first, last: first + taken as Index - 1, count: taken };
-            if taken < count {
-                self.give(chain.last + 1, first + count as Index - 1);
-            }
-            self.cut(chain.last);
-            return Some(chain);
+    /// Makes as many nodes as there are, all the caller's; none if another thread has made some, or is about to give
+    /// them. Nothing if the allocator refuses them, or there are as many as links can name.
+    fn grow(&self) -> Option<Chain> {
+        let segment = (1..SEGMENTS).find(|&segment| self.segments[segment].load(Acquire).is_null())?;
+        let count = self.len(segment);
+        if 2 * count >= 1 << INDEX_BITS {
+            return None;
         }
+        // As many nodes come before.
+        let first = count as Index + 1;
+        let nodes = Self::segment(count, first)?;
+        if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Relaxed).is_err() {
+            // SAFETY: made by `segment` with this length and not published.
+            unsafe { Self::free_segment(nodes, count) };
+            return Some(Chain { first: NULL, last: NULL, count: 0 });
+        }
+        Some(Chain { first, last: first + count as Index - 1, count })
     }
 
     /// # Safety

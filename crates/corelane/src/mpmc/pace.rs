@@ -17,6 +17,7 @@
 //!
 //! `docs/benchmarks.md` has the figures ("What single decisions bring").
 
+use crate::start::START_32;
 use crate::sync::{Padded, spin_loop};
 // Not loom's: nothing is ordered by a hint.
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -31,12 +32,21 @@ const PLENTY: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Pace(Padded<Learnt>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Learnt {
     /// How many pauses a wait begins with; 0: none.
     pauses: AtomicU32,
     /// How many waits have begun with none.
     waits: AtomicU32,
+}
+
+/// A multiple of [`PROBE`].
+const NO_WAITS: u32 = START_32 & !(PROBE - 1);
+
+impl Default for Learnt {
+    fn default() -> Self {
+        Self { pauses: AtomicU32::new(0), waits: AtomicU32::new(NO_WAITS) }
+    }
 }
 
 impl Pace {
@@ -83,7 +93,7 @@ mod tests {
     /// Whether no wait has begun at this side.
     #[cfg(feature = "std")]
     fn is_fresh(pace: &Pace) -> bool {
-        pace.0.waits.load(Relaxed) == 0 && pace.0.pauses.load(Relaxed) == 0
+        pace.0.waits.load(Relaxed) == NO_WAITS && pace.0.pauses.load(Relaxed) == 0
     }
 
     #[cfg(feature = "std")]

@@ -18,6 +18,7 @@ use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
 #[cfg(feature = "std")]
 use crate::error::{PopTimeoutError, PushTimeoutError};
 use crate::mem::buffer::drop_while;
+use crate::start::{START, START_32};
 #[cfg(not(feature = "std"))]
 use crate::sync::pause;
 #[cfg(feature = "std")]
@@ -48,7 +49,8 @@ use super::sleepers::Sleepers;
 #[derive(Clone, Debug, Default)]
 pub struct Options<W = Adaptive, S = NoStats> {
     wait: W,
-    start: usize,
+    /// [`START`] unless it is set.
+    start: Option<usize>,
     stats: PhantomData<S>,
 }
 
@@ -73,13 +75,13 @@ impl<W, S> Options<W, S> {
     /// The strategy, and where positions start.
     #[cfg(feature = "std")]
     pub(super) fn into_parts(self) -> (W, usize) {
-        (self.wait, self.start)
+        (self.wait, self.start.unwrap_or(START))
     }
 
     /// Lets positions start here instead of at 0, so that a test reaches their wrap-around.
     #[doc(hidden)]
     pub fn start_at(mut self, position: usize) -> Self {
-        self.start = position;
+        self.start = Some(position);
         self
     }
 }
@@ -128,7 +130,7 @@ pub fn any_queue<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
         return Err(ChannelError::TooLarge);
     }
     Ok(Queue {
-        body: D::create(capacity, options.start)?,
+        body: D::create(capacity, options.start.unwrap_or(START))?,
         wait: options.wait,
         stats: S::default(),
         paces: Default::default(),
@@ -663,7 +665,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             _ => (false, false),
         };
         let mut state = WaitState::new();
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         // Whether another thread has woken this one since its last attempt.
         let mut woken = false;
         loop {

@@ -451,11 +451,13 @@ impl<T, D: Design<T>, W, S: Recorder> Sink<T> for AsyncProducer<T, D, W, S> {
 
     /// # Panics
     /// If there is no free slot: a `poll_ready` that says so has to come first.
+    #[track_caller]
     fn start_send(mut self: Pin<&mut Self>, item: T) -> Result<(), Self::Error> {
-        self.try_push(item).map_err(|refused| match refused {
-            TryPushError::Closed(item) => Closed(Some(item)),
-            _ => panic!("there is no free slot: call `start_send` only after `poll_ready` has returned ready"),
-        })
+        match self.try_push(item) {
+            Ok(()) => Ok(()),
+            Err(TryPushError::Closed(item)) => Err(Closed(Some(item))),
+            Err(_) => panic!("there is no free slot: call `start_send` only after `poll_ready` has returned ready"),
+        }
     }
 
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {

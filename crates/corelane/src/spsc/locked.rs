@@ -63,6 +63,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
+use crate::start::START_32;
 use crate::sync::{Acquire, AtomicU32, Padded, Relaxed, Release, UnsafeCell, pause};
 
 /// LockRingBuffer as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
@@ -124,7 +125,7 @@ impl Lock {
     #[cold]
     #[inline(never)]
     fn wait(&self) {
-        let mut looks = 0_u32;
+        let mut looks = START_32;
         loop {
             looks = looks.wrapping_add(1);
             pause(looks);

@@ -77,8 +77,8 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | anything, or you are unsure | [`lane`] | fastest for most item sizes; a round trip as fast as a bare word's |
-//! | a producer that never waits for room | [`linked`] | the lane without a bound; may allocate in a push |
-//! | bytes: records, packets, log lines | [`stream`] | the bytes lie in the queue, without a box a message |
+//! | a producer that never waits for room | [`linked`] | a lane without a bound; a push may allocate; 34 kB at first |
+//! | bytes: records, packets, log lines | [`stream`] | no box a message: the bytes lie in the queue; 132 kB at first |
 //! | slices of plain data, 64 or more at a time | [`mcring`] | one copy and one publication a batch |
 //! | single items, and the last free slot counts | [`multiline`] | a slot is free as soon as its item is popped |
 //! | a queue of one or two items | [`lamport`] | nothing to cache or to batch there |
@@ -162,7 +162,7 @@ macro_rules! aliases {
         /// Where [`try_channel`] returns an error.
         #[track_caller]
         pub fn channel<T: Send>(capacity: usize) -> (Producer<T>, Consumer<T>) {
-            try_channel(capacity).unwrap_or_else(|error| panic!("{error}"))
+            crate::error::made(try_channel(capacity))
         }
 
         /// Makes a queue for `capacity` items with the design's defaults.

@@ -58,6 +58,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Panics
     /// If `most` is 0.
+    #[track_caller]
     pub fn try_reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, TryPushError<()>> {
         assert!(most > 0, "`most` is 0: reserve at least one slot");
         let room = self.raw.writable();
@@ -78,6 +79,7 @@ impl<T, D: Contiguous<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Panics
     /// If `most` is 0.
+    #[track_caller]
     pub fn reserve_slice(&mut self, most: usize) -> Result<ReservedSlice<'_, T, D, W, S>, Closed> {
         assert!(most > 0, "`most` is 0: reserve at least one slot");
         self.wait_for_room(1)?;
@@ -166,6 +168,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
     /// # Safety
     /// The first `n` slots have been initialised through [`as_uninit_mut`](Self::as_uninit_mut).
     #[must_use = "what a closed queue has not accepted is dropped"]
+    #[track_caller]
     pub unsafe fn commit(self, n: usize) -> usize {
         assert!(n <= self.len, "`n` is more than the slots reserved: commit at most `len()`");
         if n == 0 {
@@ -215,6 +218,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> PeekedSlice<'_, T, D, W, S> {
     ///
     /// # Panics
     /// If `n` is more than there are.
+    #[track_caller]
     pub fn release(self, n: usize) {
         struct Release<'a, T, D: Contiguous<T>, W, S: Recorder>(&'a mut Consumer<T, D, W, S>, usize);
         impl<T, D: Contiguous<T>, W, S: Recorder> Drop for Release<'_, T, D, W, S> {

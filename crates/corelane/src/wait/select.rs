@@ -32,16 +32,18 @@ use super::sleeper::Borrowed;
 use super::sleeper::{BOUND, Own, park_limit};
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
+use crate::start::START_32;
 use crate::sync::Instant;
 use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 #[cfg(feature = "async")]
 use core::task::{Context, Poll};
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+// Not the model's: nothing is ordered by a set's number.
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::vec::Vec;
 
@@ -222,7 +224,7 @@ impl<E> fmt::Debug for Key<E> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// The number of the set.
-    set: usize,
+    set: u64,
     index: u32,
     /// How often an end was put there before. It never wraps around, because a key's type rests on it.
     version: u64,
@@ -341,7 +343,7 @@ pub struct Select<'a, W: Strategy = Adaptive> {
     /// How many ends there are.
     count: usize,
     /// This set's number: a key of another one is refused.
-    set: usize,
+    set: u64,
     /// Where a fair look begins.
     next: usize,
     biased: bool,
@@ -385,12 +387,18 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// assert!(Select::with(SpinPark::new(100)).is_empty());
     /// ```
     pub fn with(wait: W) -> Self {
-        static SETS: AtomicUsize = AtomicUsize::new(0);
-        let set = SETS.fetch_update(Relaxed, Relaxed, |sets| sets.checked_add(1));
+        /// 64 bits on every system, some of which have no atomics of that width: two sets of one number would take each
+        /// other's keys.
+        static SETS: Mutex<u64> = Mutex::new(START_32 as u64);
+        let set = {
+            let mut sets = SETS.lock().unwrap_or_else(PoisonError::into_inner);
+            *sets += 1;
+            *sets
+        };
         Self {
             entries: Vec::new(),
             count: 0,
-            set: set.expect("two sets of one number would take each other's keys"),
+            set,
             next: 0,
             biased: false,
             wait,
@@ -430,10 +438,12 @@ impl<'a, W: Strategy> Select<'a, W> {
     }
 
     /// Puts an end, or a `&mut` of one, into the set. One that pushes is ready with room for one item; a
-    /// [`stream::Producer`](crate::spsc::stream::Producer) with room for a message of one byte.
+    /// [`stream::Producer`](crate::spsc::stream::Producer) with room for a message of one byte. Where a stream is refused
+    /// memory it is ready, to say so.
     ///
     /// # Panics
     /// If there are 2^32 ends.
+    #[track_caller]
     pub fn add<E: Selectable + Send + 'a>(&mut self, end: E) -> Key<E> {
         self.add_for(end, 1)
     }
@@ -456,6 +466,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// # Panics
     /// As [`add`](Self::add). If the queue never has so much room; where another end has taken its place by its key,
     /// the next wait panics.
+    #[track_caller]
     pub fn add_for<E: Selectable + Send + 'a>(&mut self, end: E, room: usize) -> Key<E> {
         let (asked, room) = (room, end.needs(room));
         self.disarm_all();
@@ -480,7 +491,7 @@ impl<'a, W: Strategy> Select<'a, W> {
                     end,
                     asked,
                     room,
-                    version: 0,
+                    version: START_32.into(),
                     #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
                     polled,
                 });
@@ -525,6 +536,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         self.touched = None;
     }
 
+    #[track_caller]
     fn ready_at(&self, at: usize) -> Ready {
         let index = u32::try_from(at).expect("fewer than 2^32 ends");
         Ready { set: self.set, index, version: self.entries[at].version }
@@ -733,7 +745,8 @@ impl<'a, W: Strategy> Select<'a, W> {
     /// # Panics
     /// If there are file descriptors in the set. A task waits for those by its own runtime, in a `select!` beside this.
     #[cfg(feature = "async")]
-    pub async fn wait_async(&mut self) -> Option<Ready> {
+    #[track_caller]
+    pub fn wait_async(&mut self) -> impl Future<Output = Option<Ready>> {
         // Another future may have been forgotten.
         self.disarm_all();
         self.refresh();
@@ -742,6 +755,11 @@ impl<'a, W: Strategy> Select<'a, W> {
             self.polled == 0,
             "`wait_async` cannot wait for the file descriptors in this set: wait for them by the task's runtime"
         );
+        self.wait_in_task()
+    }
+
+    #[cfg(feature = "async")]
+    async fn wait_in_task(&mut self) -> Option<Ready> {
         /// Takes the flags down when the future is dropped.
         struct Waiting<'s, 'a, W: Strategy>(&'s mut Select<'a, W>);
         impl<W: Strategy> Drop for Waiting<'_, '_, W> {

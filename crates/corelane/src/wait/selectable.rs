@@ -91,6 +91,7 @@ impl<E: Selectable + ?Sized> Selectable for &mut E {
         (**self).disarm(sleeper);
     }
 
+    #[track_caller]
     fn needs(&self, amount: usize) -> usize {
         (**self).needs(amount)
     }

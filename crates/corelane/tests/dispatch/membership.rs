@@ -172,5 +172,5 @@ pub(crate) fn join_gives_back_what_nobody_did<C: Case>() {
     let mut undone = unfinished.undone.clone();
     undone.sort_unstable();
     assert_eq!(undone, [1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
-    assert_eq!(unfinished.to_string(), "workers left early, 10 jobs are undone: take them from `undone`");
+    assert_eq!(unfinished.to_string(), "workers left early; jobs left undone: 10");
 }

@@ -67,7 +67,7 @@ pub(crate) fn join_reports_panics<C: Case>() {
     assert_eq!(unfinished.panics[0].worker(), 1);
     assert_eq!(unfinished.undone, [3, 8]);
     assert!(unfinished.to_string().contains("worker 1 has panicked"), "{unfinished}");
-    assert!(unfinished.to_string().ends_with("2 jobs are undone: take them from `undone`"), "{unfinished}");
+    assert!(unfinished.to_string().ends_with("; jobs left undone: 2"), "{unfinished}");
 }
 
 pub(crate) fn a_panic_without_a_dispatcher_goes_on<C: Case>() {

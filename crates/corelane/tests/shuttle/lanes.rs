@@ -232,3 +232,24 @@ fn a_wake_up_that_meets_a_time_out_is_not_lost() {
         waiters.into_iter().for_each(|waiter| assert_eq!(waiter.join().unwrap(), 0));
     });
 }
+
+/// A batch finds a drained lane, then an item in the next one, which another receiver finds drained and closed before
+/// this one has counted what it has passed.
+#[test]
+fn a_batch_beside_a_lane_that_ends() {
+    // Rare: many times a schedule.
+    explore(|| {
+        for _ in 0..20 {
+            let (tx, mut rx) = channel::<usize>();
+            let (mut second, _others) = (tx.clone(), [tx.clone(), tx.clone()]);
+            let _receivers = [rx.clone(), rx.clone()];
+            // The fourth: it looks at the lanes in their order.
+            let mut fourth = rx.clone();
+            second.push(7).unwrap();
+            drop((tx, second));
+            let other = thread::spawn(move || [rx.try_pop(), rx.try_pop()].into_iter().flatten().count());
+            let batch = fourth.try_pop_batch(&mut Vec::new(), 10).unwrap_or(0);
+            assert!(other.join().unwrap() + batch <= 1);
+        }
+    });
+}

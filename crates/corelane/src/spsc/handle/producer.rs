@@ -439,6 +439,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     ///
     /// # Panics
     /// If `slots` is more than the capacity.
+    #[track_caller]
     pub fn wait_for_room(&mut self, slots: usize) -> Result<(), Closed<()>> {
         assert!(slots <= self.capacity(), "`slots` is more than the capacity: wait for at most `capacity()`");
         #[cfg(feature = "std")]
@@ -601,6 +602,7 @@ impl<T, D: Design<T>, W, S: Recorder> Selectable for Producer<T, D, W, S> {
         self.raw.control().producer.disarm();
     }
 
+    #[track_caller]
     fn needs(&self, slots: usize) -> usize {
         assert!(slots <= self.capacity(), "`room` is more than the capacity: wait for at most `capacity()`");
         slots

@@ -12,8 +12,8 @@ use core::ptr::null_mut;
 /// Every message's bytes start at a multiple of this.
 pub const ALIGN: usize = 8;
 
-/// A limit in words that is none: differences of positions are read as signed numbers.
-pub(super) const UNLIMITED: usize = isize::MAX as usize / 2;
+/// A limit in words that is none but that of memory: half of what pointers reach.
+pub(super) const UNLIMITED: usize = isize::MAX as usize / (2 * ALIGN);
 /// A header behind which nothing is published yet.
 pub(super) const EMPTY: usize = 0;
 /// A header that says: the next message is in the next segment. As a signed number it is negative, as no length is.
@@ -162,8 +162,7 @@ impl Body {
     /// Looks for room where there seems to be none, as [`Shared::make_room`] says.
     fn find_room(&self, at: *mut Word, end: *mut Word, need: usize) -> (*mut Word, *mut Word, Result<(), PushError>) {
         if need > self.limit {
-            let error = if self.limit == UNLIMITED { PushError::NoMemory } else { PushError::TooLarge };
-            return (at, end, Err(error));
+            return (at, end, Err(PushError::TooLarge));
         }
         // SAFETY: only the producer reaches this, and nothing in here does a second time.
         self.writer.with_mut(|writer| unsafe {

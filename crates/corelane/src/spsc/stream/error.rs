@@ -10,7 +10,7 @@ pub enum PushError {
     Full,
     /// The limit still left no room for it when the time was up.
     Timeout,
-    /// More than the limit leaves in an empty queue.
+    /// More than the limit leaves in an empty queue, or than half of what addresses reach.
     TooLarge,
     /// The allocator refused the memory.
     NoMemory,
@@ -21,11 +21,11 @@ pub enum PushError {
 impl fmt::Display for PushError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Full => "the queue has no room for the message: try again, or use a call that waits",
-            Self::Timeout => "the queue had no room for the message when the time was up: try again, or wait longer",
-            Self::TooLarge => "the message is larger than the queue's limit: split it, or raise the limit",
-            Self::NoMemory => "there is not enough memory for the message: try again when some is free",
-            Self::Closed => "the queue is closed for good: stop pushing, or make a new one",
+            Self::Full => "the queue has no room for the message",
+            Self::Timeout => "the queue had no room for the message when the time was up",
+            Self::TooLarge => "the message is larger than the queue's limit, or than any memory",
+            Self::NoMemory => "there is not enough memory for the message",
+            Self::Closed => "the queue is closed",
         })
     }
 }
@@ -44,7 +44,7 @@ pub struct PushBatchError {
 
 impl fmt::Display for PushBatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "only the first {} messages were pushed: {}", self.pushed, self.reason)
+        write!(f, "{}; messages pushed before: {}", self.reason, self.pushed)
     }
 }
 

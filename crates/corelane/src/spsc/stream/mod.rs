@@ -22,9 +22,9 @@
 //! - **Alignment.** A message's bytes are aligned to [`ALIGN`].
 //! - **Progress.** Wait-free but for the allocator, see [`linked`](super::linked). `close` and `bytes` of the consumer
 //!   look at each message of one segment.
-//! - **Memory.** A message takes 8 bytes and its length rounded up to 8. Segments are as in [`linked`](super::linked):
-//!   two at first, at most [`Tuning::cached`] kept. A segment that was made for a large message is freed when it is
-//!   left.
+//! - **Memory.** 132 kB at first. A message takes 8 bytes and its length rounded up to 8. Segments are as in
+//!   [`linked`](super::linked): two at first, at most [`Tuning::cached`] kept. A segment that was made for a large
+//!   message is freed when it is left.
 //!
 //! # When to use it, and when not
 //!
@@ -98,6 +98,7 @@ use super::stats::Recorder;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::mem::segments::Pool;
+use crate::start::START;
 use crate::sync::{AtomicPtr, AtomicUsize, Padded, Relaxed, UnsafeCell};
 use crate::wait::Strategy;
 use body::{Body, EMPTY, PopSide, PushSide, UNLIMITED, Word, first_word, header, last_word, run_end};
@@ -143,7 +144,8 @@ super::tuning! {
 const SEGMENT_BYTES: usize = 64 * 1024;
 const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 
-/// Makes a queue with the defaults.
+/// Makes a queue with the defaults: 132 kB at first, in two segments, which [`Tuning::segment`] makes smaller. With
+/// segments of 256 bytes it is 2 kB; a longer message has a segment of its own.
 ///
 /// # Panics
 /// Where [`try_channel`] returns an error.
@@ -155,7 +157,7 @@ const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
 /// ```
 #[track_caller]
 pub fn channel() -> (Producer, Consumer) {
-    try_channel().unwrap_or_else(|error| panic!("{error}"))
+    crate::error::made(try_channel())
 }
 
 /// Makes a queue with the defaults.
@@ -205,7 +207,7 @@ pub fn channel_with<W: Strategy, S: Recorder>(
     let bytes = words.checked_mul(size_of::<Word>()).ok_or(ChannelError::TooLarge)?;
     let pool = Pool::new(bytes, cached.unwrap_or(CACHED))?;
     let segment = pool.allocate_touched()?;
-    let start = options.start;
+    let start = options.start.unwrap_or(START);
     let release_every = if limit == UNLIMITED { UNLIMITED } else { limit / 8 };
     let body = Body {
         pool,

@@ -501,6 +501,7 @@ impl<W, S: Recorder> Reserved<'_, W, S> {
     /// # Safety
     /// The first `len` bytes have been initialised.
     #[inline]
+    #[track_caller]
     pub unsafe fn commit(self, len: usize) -> Result<(), Closed<()>> {
         assert!(len <= self.len, "`len` is more than the bytes reserved: commit at most those");
         #[cfg(loom)]
@@ -556,6 +557,7 @@ impl<W, S: Recorder> Selectable for Producer<W, S> {
         self.raw.control().producer.disarm();
     }
 
+    #[track_caller]
     fn needs(&self, bytes: usize) -> usize {
         let need = words(bytes);
         assert!(need <= self.raw.shared.body.limit, "`room` is above the queue's limit: wait for less, or raise it");

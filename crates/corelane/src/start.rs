@@ -1,0 +1,15 @@
+//! Where indices, counts and versions start: at 0. With `--cfg corelane_wrap`, for tests, all of them start just below
+//! the end of their range, so that every suite passes over it, in debug builds with checks of overflow.
+//!
+//! Not among them: numbers that users are told (of workers, of [`Stats`](crate::spsc::Stats)), and counts that do not
+//! wrap around (of handles, of what sleeps, of bytes).
+
+const BELOW: u32 = if cfg!(corelane_wrap) { 3 } else { 0 };
+
+/// Of a `usize`.
+pub(crate) const START: usize = 0_usize.wrapping_sub(BELOW as usize);
+/// Of a `u32`.
+pub(crate) const START_32: u32 = 0_u32.wrapping_sub(BELOW);
+/// Of a `u64`.
+#[cfg(target_has_atomic = "64")]
+pub(crate) const START_64: u64 = 0_u64.wrapping_sub(BELOW as u64);
