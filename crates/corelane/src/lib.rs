@@ -76,6 +76,8 @@
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 #![cfg_attr(not(feature = "std"), no_std)]
+// Where there are no atomics of 64 bits, `mpmc` and `handoff` are not there, and what they alone use is idle.
+#![cfg_attr(not(target_has_atomic = "64"), allow(dead_code, unused_imports))]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -355,58 +355,62 @@ pub(crate) fn spin_loop() {
     core::hint::spin_loop();
 }
 
-/// A full fence before a look whose answer may be that there is nothing. With it the answer is true at some moment of
-/// the call, and calls on several queues agree on one order.
+/// Looks at words of 64 bits, which not every machine has.
 #[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn full_fence() {
-    #[cfg(loom)]
-    loom::sync::atomic::fence(Ordering::SeqCst);
-    #[cfg(not(any(loom, shuttle)))]
-    core::sync::atomic::fence(Ordering::SeqCst);
-}
+mod wide {
+    use super::{Acquire, AtomicU64, Ordering, Release, SeqCst};
 
-/// A load-acquire of a word that decides something.
-///
-/// Loom looks for a race with the last access to a word only. So a thread that loads the word and then changes it hides
-/// another thread's load. Loom's models therefore run a second time with read-modify-writes in the loads' place, see
-/// [`Barrier::ReadModifyWrite`](crate::Barrier).
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn look(word: &AtomicU64) -> u64 {
-    #[cfg(loom)]
-    if barrier::is_read_modify_write() {
-        return word.fetch_or(0, Acquire);
+    /// A full fence before a look whose answer may be that there is nothing. With it the answer is true at some moment
+    /// of the call, and calls on several queues agree on one order.
+    #[inline(always)]
+    pub(crate) fn full_fence() {
+        #[cfg(loom)]
+        loom::sync::atomic::fence(Ordering::SeqCst);
+        #[cfg(not(any(loom, shuttle)))]
+        core::sync::atomic::fence(Ordering::SeqCst);
     }
-    word.load(Acquire)
-}
 
-/// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one that
-/// came before write the old value back after it.
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn set(word: &AtomicU64, value: u64) {
-    #[cfg(loom)]
-    if barrier::is_read_modify_write() {
-        word.swap(value, Release);
-        return;
-    }
-    word.store(value, Release);
-}
-
-/// As `look`, where all accesses to all such words have one order. Loom knows no such order but that of fences.
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn strict_look(word: &AtomicU64) -> u64 {
-    #[cfg(loom)]
-    {
-        full_fence();
-        if barrier::is_read_modify_write() {
-            return word.fetch_or(0, SeqCst);
+    /// A load-acquire of a word that decides something.
+    ///
+    /// Loom looks for a race with the last access to a word only. So a thread that loads the word and then changes it
+    /// hides another thread's load. Loom's models therefore run a second time with read-modify-writes in the loads'
+    /// place, see [`Barrier::ReadModifyWrite`](crate::Barrier).
+    #[inline(always)]
+    pub(crate) fn look(word: &AtomicU64) -> u64 {
+        #[cfg(loom)]
+        if super::barrier::is_read_modify_write() {
+            return word.fetch_or(0, Acquire);
         }
+        word.load(Acquire)
     }
-    word.load(SeqCst)
+
+    /// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one
+    /// that came before write the old value back after it.
+    #[inline(always)]
+    pub(crate) fn set(word: &AtomicU64, value: u64) {
+        #[cfg(loom)]
+        if super::barrier::is_read_modify_write() {
+            word.swap(value, Release);
+            return;
+        }
+        word.store(value, Release);
+    }
+
+    /// As `look`, where all accesses to all such words have one order. Loom knows no such order but that of fences.
+    #[inline(always)]
+    pub(crate) fn strict_look(word: &AtomicU64) -> u64 {
+        #[cfg(loom)]
+        {
+            full_fence();
+            if super::barrier::is_read_modify_write() {
+                return word.fetch_or(0, SeqCst);
+            }
+        }
+        word.load(SeqCst)
+    }
 }
+#[cfg(target_has_atomic = "64")]
+pub(crate) use wide::{full_fence, look, set, strict_look};
 
 /// As `look`, at a pointer that may be null.
 #[cfg(feature = "papers")]

@@ -69,11 +69,7 @@ pub use select::{Readable, Writable};
 #[cfg(feature = "std")]
 pub use selectable::Selectable;
 #[cfg(feature = "std")]
-pub(crate) use sleeper::Sleeper;
-#[cfg(feature = "std")]
-pub(crate) use sleeper::SleeperCell;
-#[cfg(all(feature = "std", target_has_atomic = "64"))]
-pub(crate) use sleeper::Token;
+pub(crate) use sleeper::{Sleeper, SleeperCell, Token};
 #[cfg(feature = "async")]
 pub(crate) use waker::WakerCell;
 

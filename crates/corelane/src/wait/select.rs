@@ -25,7 +25,7 @@ use super::poll::{Descriptors, Interest};
 use super::selectable::Selectable;
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 use super::selectable::sealed;
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", all(target_os = "linux", not(any(loom, shuttle)))))]
 use super::sleeper::Borrowed;
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};

@@ -75,7 +75,7 @@ impl Sleeper {
             static OWN: Borrowed = Borrowed::thread();
         }
         // In a thread that is about to end: one for this call.
-        OWN.try_with(|own| own.0).unwrap_or_else(|_| Self::new(Kind::Thread))
+        OWN.try_with(Borrowed::sleeper).unwrap_or_else(|_| Self::new(Kind::Thread))
     }
 
     /// A model's is made in the model.
@@ -211,7 +211,6 @@ impl SleeperCell {
     }
 
     /// To be called when the flag is down again.
-    #[cfg(target_has_atomic = "64")]
     pub(crate) fn clear(&self) {
         self.0.store(ptr::null_mut(), Relaxed);
     }
