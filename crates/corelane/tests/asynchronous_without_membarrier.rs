@@ -18,7 +18,9 @@ use scaled::at_most;
 use std::future::{Future, poll_fn};
 use std::io::Write;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -149,8 +151,8 @@ where
 fn a_task_at_an_end_is_idle<D: Design<u64>>() {
     an_idle_task_is_polled_once_more(|| {
         let (mut producer, consumer) = queue::<D>(2);
-        let mut consumer = consumer.into_async();
-        (move || producer.try_push(7).unwrap(), async move || assert_eq!(consumer.pop().await, Ok(7)))
+        let wait = async move || assert_eq!(consumer.into_async().pop().await, Ok(7));
+        (move || producer.try_push(7).unwrap(), wait)
     });
 }
 
@@ -169,6 +171,41 @@ fn a_task_at_a_set_is_idle() {
         };
         (move || sender.try_push(7).unwrap(), wait)
     });
+}
+
+/// A child process has none of its parent's threads, and starts one of its own.
+fn a_task_of_a_child_is_polled_once_more() {
+    /// Says that it was woken, for one that sleeps.
+    struct Flag(AtomicUsize);
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(1, SeqCst);
+        }
+    }
+    // The parent's is there, and holds no lock while there is nothing to do.
+    a_task_at_a_set_is_idle();
+    thread::sleep(Duration::from_millis(20));
+    // SAFETY: the child makes queues, and a thread, which the C library allows; it runs no destructor of the parent's.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let (_sender, receiver) = mpmc::channel::<u64>(2);
+        let mut select = Select::new();
+        select.add(receiver);
+        let flag = Arc::new(Flag(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&flag));
+        let pending = pin!(select.wait_async()).poll(&mut Context::from_waker(&waker)).is_pending();
+        let mut left = 1_000;
+        while left != 0 && flag.0.load(SeqCst) == 0 {
+            thread::sleep(Duration::from_millis(10));
+            left -= 1;
+        }
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(i32::from(!pending || left == 0)) };
+    }
+    let mut status = -1;
+    // SAFETY: the call writes to the status only.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child's task was not woken");
 }
 
 /// The dispatcher waits for two queues at once, and at the end for two workers to leave.
@@ -230,4 +267,5 @@ fn without_membarrier() {
         }
     });
     watchdog::guard(a_task_at_a_set_is_idle);
+    watchdog::guard(a_task_of_a_child_is_polled_once_more);
 }

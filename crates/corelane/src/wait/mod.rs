@@ -21,8 +21,8 @@
 //! - **No wake-up is lost**, by the park protocol below.
 //! - **The end that parks pays for the barrier.** The other end's fast path holds neither a fence nor a
 //!   read-modify-write. It makes a system call only to wake an end that is parked.
-//! - **Without membarrier no park lasts longer than 1 ms.** The same holds from the moment on at which a sandbox
-//!   refuses it.
+//! - **Without membarrier no park lasts longer than 1 ms**, and a task that waits is polled once more after so long.
+//!   The same holds from the moment on at which a sandbox refuses it.
 //!
 //! # The park protocol
 //!
@@ -50,6 +50,7 @@
 //! | `sleeper.rs`, `waker.rs` | where a thread sleeps, in every family, and what wakes it; where a waker lies |
 //! | `select.rs`, `poll.rs` | the first of many ends that is ready; file descriptors among them |
 //! | `selectable.rs` | what an end offers to a select |
+//! | `timer.rs` | one more look for a task, where there is no membarrier |
 
 #[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
 mod poll;
@@ -59,6 +60,8 @@ mod select;
 pub(crate) mod selectable;
 #[cfg(feature = "std")]
 mod sleeper;
+#[cfg(feature = "async")]
+mod timer;
 #[cfg(feature = "async")]
 mod waker;
 
@@ -70,6 +73,8 @@ pub use select::{Readable, Writable};
 pub use selectable::Selectable;
 #[cfg(feature = "std")]
 pub(crate) use sleeper::{Sleeper, SleeperCell, Token};
+#[cfg(feature = "async")]
+pub(crate) use timer::Doubt;
 #[cfg(feature = "async")]
 pub(crate) use waker::WakerCell;
 

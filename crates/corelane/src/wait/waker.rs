@@ -38,6 +38,19 @@ const CHANGING: u32 = 1;
 /// The waking side takes the waker.
 const TAKING: u32 = 1 << 1;
 
+/// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic ends
+/// here, after the panic hook has run.
+pub(super) fn wake(waker: Waker) {
+    // A model's own panics are to be seen.
+    #[cfg(any(loom, shuttle))]
+    waker.wake();
+    #[cfg(not(any(loom, shuttle)))]
+    if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())) {
+        // Its drop may panic, too.
+        core::mem::forget(payload);
+    }
+}
+
 /// A waker, or none.
 pub(crate) struct WakerCell {
     holder: AtomicU32,
@@ -50,18 +63,9 @@ unsafe impl Sync for WakerCell {}
 
 impl WakerCell {
     /// Wakes the task whose waker is here, if there is one; to be called by the waking side.
-    ///
-    /// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic
-    /// ends here, after the panic hook has run.
     pub(crate) fn wake(&self) {
-        let Some(waker) = self.take() else { return };
-        // A model's own panics are to be seen.
-        #[cfg(any(loom, shuttle))]
-        waker.wake();
-        #[cfg(not(any(loom, shuttle)))]
-        if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())) {
-            // Its drop may panic, too.
-            core::mem::forget(payload);
+        if let Some(waker) = self.take() {
+            wake(waker);
         }
     }
 
