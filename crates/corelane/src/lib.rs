@@ -60,9 +60,10 @@
 //!   [adaptive](wait::Adaptive) strategy, which handles that name none have in every build, then spins too.
 //! - `async`: a task awaits an end instead of a thread, on any executor, with `Stream` and `Sink`; a dropped future
 //!   loses nothing. It adds futures-core and futures-sink, which are traits and no code.
-//!   - Either end of every queue of [`spsc`] but the [`stream`](spsc::stream): `spsc::asynchronous`.
-//!   - Either end of a [`dispatch`]: `dispatch::asynchronous`.
-//!   - Every other end, as of [`mpmc`]: `wait::Select::wait_async`.
+//!   - Either end of every queue of [`spsc`] but the [`stream`](spsc::stream): `spsc::asynchronous`. Without `std`, too:
+//!     each publication holds a full fence then, and a waker that panics ends the program.
+//!   - Either end of a [`dispatch`]: `dispatch::asynchronous`, with `std`.
+//!   - Every other end, as of [`mpmc`]: `wait::Select::wait_async`, with `std`.
 //! - `papers`: nothing for users; what the project's own crate of published queues may reach.
 //!
 //! # Where things are

@@ -167,14 +167,7 @@ impl<T> core::ops::Deref for Padded<T> {
 
 #[cfg(loom)]
 pub use barrier::Barrier;
-#[cfg(all(feature = "std", not(shuttle)))]
-pub(crate) use barrier::parks_are_bounded;
-/// A model has its barrier, see below.
-#[cfg(all(feature = "std", shuttle))]
-pub(crate) fn parks_are_bounded() -> bool {
-    false
-}
-pub(crate) use barrier::{heavy_barrier, load_after_store};
+pub(crate) use barrier::{heavy_barrier, load_after_store, parks_are_bounded};
 
 /// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is
 /// nothing to do. Each side writes its own word and then reads the other's. One of the two must see the other's write.
@@ -184,35 +177,35 @@ pub(crate) use barrier::{heavy_barrier, load_after_store};
 ///
 /// - Either the publisher's store came before that point, and the parker sees it when it looks again,
 /// - or the publisher's load comes after it, and sees the parker's flag.
+///
+/// Without `std` there is no system to ask, and no thread that parks. There a publisher pays for tasks by a full fence
+/// of its own, if there can be any: one instruction of a few cycles on the small machines that this is for.
 #[cfg(not(any(loom, shuttle)))]
 mod barrier {
     use super::{AtomicU32, Relaxed};
-    use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+    use core::sync::atomic::{Ordering::SeqCst, compiler_fence, fence};
 
     /// The publisher's half: loads the other's word after its own store, as far as the compiler goes.
     #[inline(always)]
     pub(crate) fn load_after_store(word: &AtomicU32) -> u32 {
-        compiler_fence(SeqCst);
+        if cfg!(all(feature = "async", not(feature = "std"))) {
+            fence(SeqCst);
+        } else {
+            compiler_fence(SeqCst);
+        }
         word.load(Relaxed)
     }
 
     /// The parker's half. Where membarrier is refused, [`parks_are_bounded`] says so afterwards.
-    #[cfg(feature = "std")]
     pub(crate) fn heavy_barrier() {
-        core::sync::atomic::fence(SeqCst);
+        fence(SeqCst);
         if !parks_are_bounded() {
             membarrier::barrier();
         }
     }
 
-    #[cfg(not(feature = "std"))]
-    pub(crate) fn heavy_barrier() {
-        core::sync::atomic::fence(SeqCst);
-    }
-
     /// True where there is no membarrier, and from the moment on at which it was refused. The parker may then miss a
     /// store that was still on its way, so no park lasts longer than a millisecond.
-    #[cfg(feature = "std")]
     pub(crate) fn parks_are_bounded() -> bool {
         !membarrier::is_available()
     }
@@ -259,10 +252,11 @@ mod barrier {
     }
 
     // Miri does not know the call.
-    #[cfg(all(feature = "std", any(not(target_os = "linux"), miri)))]
+    #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
     mod membarrier {
+        /// As good as available where a fence on both sides does without.
         pub(super) fn is_available() -> bool {
-            false
+            !cfg!(feature = "std")
         }
 
         pub(super) fn barrier() {}
@@ -326,7 +320,6 @@ mod barrier {
         }
     }
 
-    #[cfg(feature = "std")]
     pub(crate) fn parks_are_bounded() -> bool {
         BARRIER.get() == Barrier::Absent
     }
@@ -342,6 +335,10 @@ mod barrier {
     }
 
     pub(crate) fn heavy_barrier() {}
+
+    pub(crate) fn parks_are_bounded() -> bool {
+        false
+    }
 }
 
 /// One turn of a busy wait.

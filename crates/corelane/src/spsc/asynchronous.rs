@@ -36,6 +36,7 @@
 //!   reads anyway.
 //! - **A waker that panics disturbs no call.** The other end runs the waker in the middle of a call. The panic reaches
 //!   the panic hook and goes no further: the call does what it says, and the task is as if it had not been woken.
+//!   Without the feature `std` it ends the program.
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
@@ -108,6 +109,9 @@
 //! The other end may not have seen that request yet. So a task that begins to wait in the first millisecond, until it
 //! must have, is polled once more after that, see `wait/timer.rs`. The same happens where membarrier is refused later,
 //! by a sandbox that was set up after the queue was made.
+//!
+//! Without the feature `std` there is neither a clock nor a thread for that. So in such a build with `async` every
+//! publication of every queue holds a full fence, and the protocol is exact from the beginning.
 //!
 //! # Synchronization
 //!

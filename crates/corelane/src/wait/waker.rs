@@ -39,15 +39,28 @@ const CHANGING: u32 = 1;
 const TAKING: u32 = 1 << 1;
 
 /// A waker is user code, and runs in the middle of a call that has published and must account for it: its panic ends
-/// here, after the panic hook has run.
+/// here, after the panic hook has run. Without `std` nothing ends a panic but the program's end.
 pub(super) fn wake(waker: Waker) {
     // A model's own panics are to be seen.
     #[cfg(any(loom, shuttle))]
     waker.wake();
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(all(feature = "std", not(any(loom, shuttle))))]
     if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| waker.wake())) {
         // Its drop may panic, too.
         core::mem::forget(payload);
+    }
+    #[cfg(not(any(feature = "std", loom, shuttle)))]
+    {
+        /// A panic beside a panic aborts.
+        struct Abort;
+        impl Drop for Abort {
+            fn drop(&mut self) {
+                panic!("a waker panicked, and without the feature `std` nothing can catch it");
+            }
+        }
+        let abort = Abort;
+        waker.wake();
+        core::mem::forget(abort);
     }
 }
 
