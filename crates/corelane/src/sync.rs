@@ -30,8 +30,10 @@ pub(crate) use core::sync::atomic::AtomicU64;
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(all(feature = "std", not(shuttle)))]
+#[cfg(all(feature = "std", not(shuttle), not(all(target_family = "wasm", target_os = "unknown"))))]
 pub(crate) use std::time::Instant;
+#[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
+pub(crate) use timeless::Instant;
 
 #[cfg(not(loom))]
 pub(crate) use cell::UnsafeCell;
@@ -41,6 +43,54 @@ pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Re
 
 /// The place of one item. Whether it holds one is the algorithm's to know.
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
+
+/// A browser's machine has the standard library, but its clock panics.
+#[cfg(feature = "std")]
+pub(crate) const HAS_CLOCK: bool = !cfg!(all(target_family = "wasm", target_os = "unknown"));
+
+/// Where there is no clock it is always the same time: whoever waits until some time is too late at once.
+#[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
+mod timeless {
+    use core::ops::{Add, Sub};
+    use core::time::Duration;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Instant;
+
+    impl Instant {
+        pub(crate) fn now() -> Self {
+            Self
+        }
+
+        pub(crate) fn elapsed(self) -> Duration {
+            Duration::ZERO
+        }
+
+        pub(crate) fn checked_add(self, _: Duration) -> Option<Self> {
+            Some(Self)
+        }
+
+        pub(crate) fn saturating_duration_since(self, _: Self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    impl Add<Duration> for Instant {
+        type Output = Self;
+
+        fn add(self, _: Duration) -> Self {
+            Self
+        }
+    }
+
+    impl Sub for Instant {
+        type Output = Duration;
+
+        fn sub(self, _: Self) -> Duration {
+            Duration::ZERO
+        }
+    }
+}
 
 #[cfg(not(loom))]
 mod cell {
@@ -254,9 +304,10 @@ mod barrier {
     // Miri does not know the call.
     #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
     mod membarrier {
-        /// As good as available where a fence on both sides does without.
+        /// As good as available where a fence on both sides does without, and in WebAssembly, in which all accesses to
+        /// atomics have one order.
         pub(super) fn is_available() -> bool {
-            !cfg!(feature = "std")
+            cfg!(any(not(feature = "std"), target_family = "wasm"))
         }
 
         pub(super) fn barrier() {}

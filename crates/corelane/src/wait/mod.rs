@@ -11,7 +11,9 @@
 //! | [`Park`] | parks at once | no | waits are long |
 //!
 //! Handles that name no strategy have [`Adaptive`], in every build. Without the feature `std` it spins, and the three
-//! that need a system (`Yield`, `SpinPark`, `Park`) are not there.
+//! that need a system (`Yield`, `SpinPark`, `Park`) are not there. On `wasm32-unknown-unknown` there is `std` and no
+//! clock: `Adaptive` does what `SpinPark` does, a timed call is over as soon as it would wait, and any other call that
+//! has to sleep panics in the standard library where that has no threads.
 //!
 //! A thread that serves many queues waits for the first that is ready with a [`Select`], and sleeps once for all of
 //! them.
@@ -362,6 +364,9 @@ impl Strategy for Adaptive {
     fn next(&self, state: &mut WaitState) -> Next {
         if cfg!(any(loom, shuttle)) {
             return Next::Park;
+        }
+        if !sync::HAS_CLOCK {
+            return SpinPark::default().next(state);
         }
         if !state.count().is_multiple_of(Self::LOOKS_PER_CLOCK) && !state.crowded && !has_one_cpu() {
             sync::spin_loop();
