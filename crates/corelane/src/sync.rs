@@ -1,5 +1,5 @@
-//! The one file that knows core, std, loom and shuttle: everything else imports its atomics, cells and threads from
-//! here.
+//! The one file that knows core, portable-atomic, std, loom and shuttle: everything else imports its atomics, cells and
+//! threads from here.
 //!
 //! Besides the re-exports it holds what the algorithms share: [`Padded`], the [`Slot`] an item lives in, and the
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
@@ -22,12 +22,20 @@ pub(crate) use model::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, At
 #[cfg(all(shuttle, feature = "std"))]
 pub(crate) use model::{Condvar, Instant, Mutex, MutexGuard};
 
-#[cfg(not(loom))]
+/// Atomics that no model sees.
+#[cfg(not(feature = "portable-atomic"))]
+pub(crate) use core::sync::atomic as plain;
+#[cfg(feature = "portable-atomic")]
+pub(crate) use portable_atomic as plain;
+
+#[cfg(all(target_has_atomic = "ptr", not(loom)))]
 pub(crate) use alloc::sync::Arc;
-#[cfg(all(target_has_atomic = "64", not(any(loom, shuttle))))]
-pub(crate) use core::sync::atomic::AtomicU64;
+#[cfg(all(any(target_has_atomic = "64", feature = "portable-atomic"), not(any(loom, shuttle))))]
+pub(crate) use plain::AtomicU64;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+pub(crate) use plain::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+#[cfg(all(not(target_has_atomic = "ptr"), feature = "portable-atomic"))]
+pub(crate) use portable_atomic_util::Arc;
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(all(feature = "std", not(shuttle), not(all(target_family = "wasm", target_os = "unknown"))))]
@@ -404,7 +412,7 @@ pub(crate) fn spin_loop() {
 }
 
 /// Looks at words of 64 bits, which not every machine has.
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 mod wide {
     use super::{Acquire, AtomicU64, Ordering, Release, SeqCst};
 
@@ -457,7 +465,7 @@ mod wide {
         word.load(SeqCst)
     }
 }
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub(crate) use wide::{full_fence, look, set, strict_look};
 
 /// As `look`, at a pointer that may be null.

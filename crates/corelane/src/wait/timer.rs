@@ -5,8 +5,8 @@
 //! 1. Where there is no membarrier, a publisher that is just publishing may overlook a flag that a task's wait has
 //!    raised: it has read the word before, and what it publishes is not to be seen yet. Both are over in much less than
 //!    a millisecond. After that the publication is to be seen, and the flag is to every publisher.
-//! 2. So a wait that has raised flags is in [`Doubt`] for a millisecond. A task that is pending meanwhile is polled once
-//!    more after that. It is not polled again until it is woken.
+//! 2. So a wait that has raised flags is in [`Doubt`] for a millisecond. A task that is pending meanwhile is polled
+//!    once more after that. It is not polled again until it is woken.
 //! 3. The library has one thread for that, which wakes such tasks in the order in which they asked, as all wait equally
 //!    long. The first that asks starts it. It ends after a second in which none has asked.
 //! 4. Where no thread can be started the task is polled again at once, and so on for that millisecond.
