@@ -414,16 +414,16 @@ pub(crate) fn spin_loop() {
 /// Looks at words of 64 bits, which not every machine has.
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 mod wide {
-    use super::{Acquire, AtomicU64, Ordering, Release, SeqCst};
+    use super::{Acquire, AtomicU64, Release, SeqCst};
 
     /// A full fence before a look whose answer may be that there is nothing. With it the answer is true at some moment
     /// of the call, and calls on several queues agree on one order.
     #[inline(always)]
     pub(crate) fn full_fence() {
         #[cfg(loom)]
-        loom::sync::atomic::fence(Ordering::SeqCst);
+        loom::sync::atomic::fence(SeqCst);
         #[cfg(not(any(loom, shuttle)))]
-        core::sync::atomic::fence(Ordering::SeqCst);
+        core::sync::atomic::fence(SeqCst);
     }
 
     /// A load-acquire of a word that decides something.

@@ -104,7 +104,7 @@ mod tasks {
     }
 
     /// A push beside the poll that begins to wait: the poll finds the item, or the push wakes the task. So both sides
-    /// need a full fence.
+    /// need a full fence. Miri finds that one is missing in any of its schedules, a processor hardly ever.
     #[test]
     fn a_push_beside_a_poll_is_not_overlooked() {
         const ROUNDS: u32 = if cfg!(miri) { 100 } else { 20_000 };
@@ -120,6 +120,7 @@ mod tasks {
         let flag = Arc::new(Flag(AtomicU32::new(0)));
         let waker = Waker::from(Arc::clone(&flag));
         let mut context = Context::from_waker(&waker);
+        let mut overlooked = 0;
         let wait_for = |word: &AtomicU32, round| {
             let mut looks = 0_u32;
             while word.load(SeqCst) != round {
@@ -143,11 +144,12 @@ mod tasks {
                 let polled = pin!(consumer.pop()).poll(&mut context);
                 wait_for(&pushed, round);
                 if polled.is_pending() {
-                    assert_ne!(flag.0.load(SeqCst), wakes, "the task of round {round} is not woken");
+                    overlooked += u32::from(flag.0.load(SeqCst) == wakes);
                     assert!(consumer.try_pop().is_ok());
                 }
             }
         });
+        assert_eq!(overlooked, 0, "of {ROUNDS} pushes");
     }
 
     /// The push is not left in its middle: the process ends.
