@@ -56,7 +56,7 @@ pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 #[cfg(feature = "std")]
 pub(crate) const HAS_CLOCK: bool = !cfg!(all(target_family = "wasm", target_os = "unknown"));
 
-/// Where there is no clock it is always the same time: whoever waits until some time is too late at once.
+/// Where there is no clock it is always the same time: a wait until some time is over at once.
 #[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
 mod timeless {
     use core::ops::{Add, Sub};
