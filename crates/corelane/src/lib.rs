@@ -72,9 +72,13 @@
 //!   [adaptive](wait::Adaptive) strategy, which handles that name none have in every build, then spins too.
 //! - `async`: a task awaits an end instead of a thread, on any executor, with `Stream` and `Sink`; a dropped future
 //!   loses nothing. It adds futures-core and futures-sink, which are traits and no code.
-//!   - Either end of every queue of [`spsc`] but the [`stream`](spsc::stream): `spsc::asynchronous`.
-//!   - Either end of a [`dispatch`]: `dispatch::asynchronous`.
-//!   - Every other end, as of [`mpmc`]: `wait::Select::wait_async`.
+//!   - Either end of every queue of [`spsc`] but the [`stream`](spsc::stream): `spsc::asynchronous`. Without `std` as
+//!     well: each publication holds a full fence then, and a waker that panics ends the program.
+//!   - Either end of a [`dispatch`]: `dispatch::asynchronous`, with `std`.
+//!   - Every other end, as of [`mpmc`]: `wait::Select::wait_async`, with `std`.
+//! - `portable-atomic`: for machines whose atomics do not compare and swap, as thumbv6m, and for those of 32 bits
+//!   without atomics of 64, which [`mpmc`] and [`handoff`] need. They come from the crate of that name, where a program
+//!   chooses what they are made of, as by its feature `critical-section`. What is made of locks there is not lock-free.
 //! - `papers`: nothing for users; what the project's own crate of published queues may reach.
 //!
 //! # Where things are
@@ -89,6 +93,8 @@
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 #![cfg_attr(not(feature = "std"), no_std)]
+// Where there are no atomics of 64 bits, `mpmc` and `handoff` are not there, and what they alone use is idle.
+#![cfg_attr(not(any(target_has_atomic = "64", feature = "portable-atomic")), allow(dead_code, unused_imports))]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -98,16 +104,18 @@ extern crate std;
 
 #[cfg(any(all(loom, not(feature = "loom")), all(shuttle, not(feature = "shuttle"))))]
 compile_error!("with --cfg loom or --cfg shuttle corelane needs its feature of that name");
+#[cfg(not(any(target_has_atomic = "ptr", feature = "portable-atomic")))]
+compile_error!("this machine's atomics do not compare and swap: turn on the feature `portable-atomic`");
 
 mod bound;
 #[cfg(feature = "std")]
 pub mod dispatch;
 mod end;
 pub mod error;
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod handoff;
 mod mem;
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod mpmc;
 #[cfg(feature = "papers")]
 #[doc(hidden)]

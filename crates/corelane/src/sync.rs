@@ -1,5 +1,5 @@
-//! The one file that knows core, std, loom and shuttle: everything else imports its atomics, cells and threads from
-//! here.
+//! The one file that knows core, portable-atomic, std, loom and shuttle: everything else imports its atomics, cells and
+//! threads from here.
 //!
 //! Besides the re-exports it holds what the algorithms share: [`Padded`], the [`Slot`] an item lives in, and the
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
@@ -22,16 +22,26 @@ pub(crate) use model::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, At
 #[cfg(all(shuttle, feature = "std"))]
 pub(crate) use model::{Condvar, Instant, Mutex, MutexGuard};
 
-#[cfg(not(loom))]
+/// Atomics that no model sees.
+#[cfg(not(feature = "portable-atomic"))]
+pub(crate) use core::sync::atomic as plain;
+#[cfg(feature = "portable-atomic")]
+pub(crate) use portable_atomic as plain;
+
+#[cfg(all(target_has_atomic = "ptr", not(loom)))]
 pub(crate) use alloc::sync::Arc;
-#[cfg(all(target_has_atomic = "64", not(any(loom, shuttle))))]
-pub(crate) use core::sync::atomic::AtomicU64;
+#[cfg(all(any(target_has_atomic = "64", feature = "portable-atomic"), not(any(loom, shuttle))))]
+pub(crate) use plain::AtomicU64;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+pub(crate) use plain::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+#[cfg(all(not(target_has_atomic = "ptr"), feature = "portable-atomic"))]
+pub(crate) use portable_atomic_util::Arc;
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(all(feature = "std", not(shuttle)))]
+#[cfg(all(feature = "std", not(shuttle), not(all(target_family = "wasm", target_os = "unknown"))))]
 pub(crate) use std::time::Instant;
+#[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
+pub(crate) use timeless::Instant;
 
 #[cfg(not(loom))]
 pub(crate) use cell::UnsafeCell;
@@ -41,6 +51,54 @@ pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Re
 
 /// The place of one item. Whether it holds one is the algorithm's to know.
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
+
+/// A browser's machine has the standard library, but its clock panics.
+#[cfg(feature = "std")]
+pub(crate) const HAS_CLOCK: bool = !cfg!(all(target_family = "wasm", target_os = "unknown"));
+
+/// Where there is no clock it is always the same time: a wait until some time is over at once.
+#[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
+mod timeless {
+    use core::ops::{Add, Sub};
+    use core::time::Duration;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub struct Instant;
+
+    impl Instant {
+        pub(crate) fn now() -> Self {
+            Self
+        }
+
+        pub(crate) fn elapsed(self) -> Duration {
+            Duration::ZERO
+        }
+
+        pub(crate) fn checked_add(self, _: Duration) -> Option<Self> {
+            Some(Self)
+        }
+
+        pub(crate) fn saturating_duration_since(self, _: Self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    impl Add<Duration> for Instant {
+        type Output = Self;
+
+        fn add(self, _: Duration) -> Self {
+            Self
+        }
+    }
+
+    impl Sub for Instant {
+        type Output = Duration;
+
+        fn sub(self, _: Self) -> Duration {
+            Duration::ZERO
+        }
+    }
+}
 
 #[cfg(not(loom))]
 mod cell {
@@ -194,14 +252,7 @@ impl<T> core::ops::Deref for Padded<T> {
 
 #[cfg(loom)]
 pub use barrier::Barrier;
-#[cfg(all(feature = "std", not(shuttle)))]
-pub(crate) use barrier::parks_are_bounded;
-/// A model has its barrier, see below.
-#[cfg(all(feature = "std", shuttle))]
-pub(crate) fn parks_are_bounded() -> bool {
-    false
-}
-pub(crate) use barrier::{heavy_barrier, load_after_store};
+pub(crate) use barrier::{heavy_barrier, load_after_store, parks_are_bounded};
 
 /// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is
 /// nothing to do. Each side writes its own word and then reads the other's. One of the two must see the other's write.
@@ -211,35 +262,35 @@ pub(crate) use barrier::{heavy_barrier, load_after_store};
 ///
 /// - Either the publisher's store came before that point, and the parker sees it when it looks again,
 /// - or the publisher's load comes after it, and sees the parker's flag.
+///
+/// Without `std` there is no system to ask, and no thread that parks. There a publisher pays for tasks by a full fence
+/// of its own, if there can be any: one instruction of a few cycles on the small machines that this is for.
 #[cfg(not(any(loom, shuttle)))]
 mod barrier {
     use super::{AtomicU32, Relaxed};
-    use core::sync::atomic::{Ordering::SeqCst, compiler_fence};
+    use core::sync::atomic::{Ordering::SeqCst, compiler_fence, fence};
 
     /// The publisher's half: loads the other's word after its own store, as far as the compiler goes.
     #[inline(always)]
     pub(crate) fn load_after_store(word: &AtomicU32) -> u32 {
-        compiler_fence(SeqCst);
+        if cfg!(all(feature = "async", not(feature = "std"))) {
+            fence(SeqCst);
+        } else {
+            compiler_fence(SeqCst);
+        }
         word.load(Relaxed)
     }
 
     /// The parker's half. Where membarrier is refused, [`parks_are_bounded`] says so afterwards.
-    #[cfg(feature = "std")]
     pub(crate) fn heavy_barrier() {
-        core::sync::atomic::fence(SeqCst);
+        fence(SeqCst);
         if !parks_are_bounded() {
             membarrier::barrier();
         }
     }
 
-    #[cfg(not(feature = "std"))]
-    pub(crate) fn heavy_barrier() {
-        core::sync::atomic::fence(SeqCst);
-    }
-
     /// True where there is no membarrier, and from the moment on at which it was refused. The parker may then miss a
     /// store that was still on its way, so no park lasts longer than a millisecond.
-    #[cfg(feature = "std")]
     pub(crate) fn parks_are_bounded() -> bool {
         !membarrier::is_available()
     }
@@ -286,10 +337,12 @@ mod barrier {
     }
 
     // Miri does not know the call.
-    #[cfg(all(feature = "std", any(not(target_os = "linux"), miri)))]
+    #[cfg(not(all(feature = "std", target_os = "linux", not(miri))))]
     mod membarrier {
+        /// As good as available where a fence on both sides does without, and in WebAssembly, in which all accesses to
+        /// atomics have one order.
         pub(super) fn is_available() -> bool {
-            false
+            cfg!(any(not(feature = "std"), target_family = "wasm"))
         }
 
         pub(super) fn barrier() {}
@@ -353,7 +406,6 @@ mod barrier {
         }
     }
 
-    #[cfg(feature = "std")]
     pub(crate) fn parks_are_bounded() -> bool {
         BARRIER.get() == Barrier::Absent
     }
@@ -369,6 +421,10 @@ mod barrier {
     }
 
     pub(crate) fn heavy_barrier() {}
+
+    pub(crate) fn parks_are_bounded() -> bool {
+        false
+    }
 }
 
 /// One turn of a busy wait.
@@ -382,58 +438,62 @@ pub(crate) fn spin_loop() {
     core::hint::spin_loop();
 }
 
-/// A full fence before a look whose answer may be that there is nothing. With it the answer is true at some moment of
-/// the call, and calls on several queues agree on one order.
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn full_fence() {
-    #[cfg(loom)]
-    loom::sync::atomic::fence(Ordering::SeqCst);
-    #[cfg(not(any(loom, shuttle)))]
-    core::sync::atomic::fence(Ordering::SeqCst);
-}
+/// Looks at words of 64 bits, which not every machine has.
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
+mod wide {
+    use super::{Acquire, AtomicU64, Release, SeqCst};
 
-/// A load-acquire of a word that decides something.
-///
-/// Loom looks for a race with the last access to a word only. So a thread that loads the word and then changes it hides
-/// another thread's load. Loom's models therefore run a second time with read-modify-writes in the loads' place, see
-/// [`Barrier::ReadModifyWrite`](crate::Barrier).
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn look(word: &AtomicU64) -> u64 {
-    #[cfg(loom)]
-    if barrier::is_read_modify_write() {
-        return word.fetch_or(0, Acquire);
+    /// A full fence before a look whose answer may be that there is nothing. With it the answer is true at some moment
+    /// of the call, and calls on several queues agree on one order.
+    #[inline(always)]
+    pub(crate) fn full_fence() {
+        #[cfg(loom)]
+        loom::sync::atomic::fence(SeqCst);
+        #[cfg(not(any(loom, shuttle)))]
+        core::sync::atomic::fence(SeqCst);
     }
-    word.load(Acquire)
-}
 
-/// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one that
-/// came before write the old value back after it.
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn set(word: &AtomicU64, value: u64) {
-    #[cfg(loom)]
-    if barrier::is_read_modify_write() {
-        word.swap(value, Release);
-        return;
-    }
-    word.store(value, Release);
-}
-
-/// As `look`, where all accesses to all such words have one order. Loom knows no such order but that of fences.
-#[cfg(target_has_atomic = "64")]
-#[inline(always)]
-pub(crate) fn strict_look(word: &AtomicU64) -> u64 {
-    #[cfg(loom)]
-    {
-        full_fence();
-        if barrier::is_read_modify_write() {
-            return word.fetch_or(0, SeqCst);
+    /// A load-acquire of a word that decides something.
+    ///
+    /// Loom looks for a race with the last access to a word only. So a thread that loads the word and then changes it
+    /// hides another thread's load. Loom's models therefore run a second time with read-modify-writes in the loads'
+    /// place, see [`Barrier::ReadModifyWrite`](crate::Barrier).
+    #[inline(always)]
+    pub(crate) fn look(word: &AtomicU64) -> u64 {
+        #[cfg(loom)]
+        if super::barrier::is_read_modify_write() {
+            return word.fetch_or(0, Acquire);
         }
+        word.load(Acquire)
     }
-    word.load(SeqCst)
+
+    /// A store-release of a word that others may [`look`] at. Where looks are read-modify-writes, loom would let one
+    /// that came before write the old value back after it.
+    #[inline(always)]
+    pub(crate) fn set(word: &AtomicU64, value: u64) {
+        #[cfg(loom)]
+        if super::barrier::is_read_modify_write() {
+            word.swap(value, Release);
+            return;
+        }
+        word.store(value, Release);
+    }
+
+    /// As `look`, where all accesses to all such words have one order. Loom knows no such order but that of fences.
+    #[inline(always)]
+    pub(crate) fn strict_look(word: &AtomicU64) -> u64 {
+        #[cfg(loom)]
+        {
+            full_fence();
+            if super::barrier::is_read_modify_write() {
+                return word.fetch_or(0, SeqCst);
+            }
+        }
+        word.load(SeqCst)
+    }
 }
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
+pub(crate) use wide::{full_fence, look, set, strict_look};
 
 /// As `look`, at a pointer that may be null.
 #[cfg(feature = "papers")]

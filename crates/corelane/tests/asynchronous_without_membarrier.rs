@@ -10,14 +10,19 @@ mod scaled;
 mod watchdog;
 
 use corelane::dispatch;
+use corelane::error::TryPopError;
+use corelane::mpmc;
 use corelane::spsc::{self, Design, Options};
+use corelane::wait::{Select, Selectable};
 use scaled::at_most;
 use std::future::{Future, poll_fn};
 use std::io::Write;
-use std::pin::Pin;
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Wake, Waker};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn queue<D: Design<u64>>(capacity: usize) -> (spsc::Producer<u64, D>, spsc::Consumer<u64, D>) {
     spsc::any_channel(capacity, Options::new().tuning(D::Tuning::default())).unwrap()
@@ -63,12 +68,55 @@ fn a_thread_and_a_task_wake_each_other<D: Design<u64>>(capacity: usize) {
 /// How long two that wake each other go on at most.
 const RACE: Duration = Duration::from_secs(3);
 
-/// It is polled again in its first millisecond, and then no more. A task that is preempted is still as well, and may be
-/// polled at any time later: of several attempts one must show it.
-fn an_idle_task_is_not_polled<D: Design<u64>>() {
+/// A set for each side, and each item is waited for on both.
+fn sets_wake_each_other<S, R>((sender, receiver): (S, R), push: fn(&mut S, u64) -> bool, pop: Pop<R>)
+where
+    S: Selectable + Send + 'static,
+    R: Selectable + Send + 'static,
+{
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut select = Select::new();
+            let key = select.add(sender);
+            futures_executor::block_on(async {
+                for item in at_most(RACE, 1_000..20_000) {
+                    while !push(&mut select[key], item) {
+                        select.wait_async().await;
+                    }
+                }
+            });
+        });
+        let mut select = Select::new();
+        let key = select.add(receiver);
+        futures_executor::block_on(async {
+            let mut next = 0;
+            loop {
+                match pop(&mut select[key]) {
+                    Ok(item) => {
+                        assert_eq!(item, next);
+                        next += 1;
+                    }
+                    Err(TryPopError::Closed) => break,
+                    Err(_) => drop(select.wait_async().await),
+                }
+            }
+            assert!(next >= 1_000, "{next} items");
+        });
+    });
+}
+
+type Pop<R> = fn(&mut R) -> Result<u64, TryPopError>;
+
+/// An idle task is polled once more, a millisecond after it began to wait. The test may be told late of any poll where
+/// it is preempted: of several attempts one must show it.
+fn an_idle_task_is_polled_once_more<F, W>(make: impl Fn() -> (F, W))
+where
+    F: FnOnce(),
+    W: AsyncFnOnce() + Send,
+{
     let mut seen = Vec::new();
     for _ in 0..10 {
-        match is_idle_and_woken_once::<D>() {
+        match is_idle_and_woken_once(make()) {
             Ok(()) => return,
             Err(polls) => seen.push(polls),
         }
@@ -76,39 +124,88 @@ fn an_idle_task_is_not_polled<D: Design<u64>>() {
     panic!("in no attempt: {seen:#?}");
 }
 
-/// One attempt: whether the task was still while it waited, and was polled once when its item came.
-fn is_idle_and_woken_once<D: Design<u64>>() -> Result<(), String> {
-    let (mut producer, consumer) = queue::<D>(2);
-    let mut consumer = consumer.into_async();
+/// One attempt: whether the task was polled twice while it waited, and once when what it waits for came.
+fn is_idle_and_woken_once<F, W>((finish, wait): (F, W)) -> Result<(), String>
+where
+    F: FnOnce(),
+    W: AsyncFnOnce() + Send,
+{
     let polls = AtomicUsize::new(0);
     thread::scope(|scope| {
         let task = scope.spawn(|| {
-            let mut pop = consumer.pop();
+            let mut wait = pin!(wait());
             futures_executor::block_on(poll_fn(|context| {
                 polls.fetch_add(1, SeqCst);
-                Pin::new(&mut pop).poll(context)
-            }))
+                wait.as_mut().poll(context)
+            }));
         });
-        let begin = Instant::now();
-        let mut before = 0;
-        let mut still = 0;
-        while still < 5 && begin.elapsed() < Duration::from_secs(2) {
-            thread::sleep(Duration::from_millis(20));
-            let now = polls.load(SeqCst);
-            still = if now == before && now != 0 { still + 1 } else { 0 };
-            before = now;
-        }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(Duration::from_millis(100));
         let idle = polls.load(SeqCst);
-        producer.try_push(7).unwrap();
-        assert_eq!(task.join().unwrap(), Ok(7));
+        finish();
+        task.join().unwrap();
         let end = polls.load(SeqCst);
-        if still == 5 && idle == before && end == idle + 1 {
-            Ok(())
-        } else {
-            Err(format!("{before} polls, {still} looks without another, {idle} later, {end} when it had its item"))
-        }
+        if (idle, end) == (2, 3) { Ok(()) } else { Err(format!("{idle} polls while it was idle, {end} at the end")) }
     })
+}
+
+fn a_task_at_an_end_is_idle<D: Design<u64>>() {
+    an_idle_task_is_polled_once_more(|| {
+        let (mut producer, consumer) = queue::<D>(2);
+        let wait = async move || assert_eq!(consumer.into_async().pop().await, Ok(7));
+        (move || producer.try_push(7).unwrap(), wait)
+    });
+}
+
+/// The senders stay open for as long as the task may look.
+fn a_task_at_a_set_is_idle() {
+    an_idle_task_is_polled_once_more(|| {
+        let ((producer, consumer), (sender, receiver)) = (queue::<spsc::Lane>(2), mpmc::channel::<u64>(2));
+        let (lane, inlet) = mpmc::lanes::channel::<u64>(2);
+        let wait = async move || {
+            let mut select = Select::new();
+            select.add(consumer);
+            select.add(inlet);
+            let receiver = select.add(receiver);
+            assert!(select.wait_async().await.unwrap() == receiver);
+            drop((producer, lane));
+        };
+        (move || sender.try_push(7).unwrap(), wait)
+    });
+}
+
+/// A child process has none of its parent's threads, and starts one of its own.
+fn a_task_of_a_child_is_polled_once_more() {
+    /// Says that it was woken, for one that sleeps.
+    struct Flag(AtomicUsize);
+    impl Wake for Flag {
+        fn wake(self: Arc<Self>) {
+            self.0.store(1, SeqCst);
+        }
+    }
+    // The parent's is there, and holds no lock while there is nothing to do.
+    a_task_at_a_set_is_idle();
+    thread::sleep(Duration::from_millis(20));
+    // SAFETY: the child makes queues, and a thread, which the C library allows; it runs no destructor of the parent's.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let (_sender, receiver) = mpmc::channel::<u64>(2);
+        let mut select = Select::new();
+        select.add(receiver);
+        let flag = Arc::new(Flag(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&flag));
+        let pending = pin!(select.wait_async()).poll(&mut Context::from_waker(&waker)).is_pending();
+        let mut left = 1_000;
+        while left != 0 && flag.0.load(SeqCst) == 0 {
+            thread::sleep(Duration::from_millis(10));
+            left -= 1;
+        }
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(i32::from(!pending || left == 0)) };
+    }
+    let mut status = -1;
+    // SAFETY: the call writes to the status only.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert_eq!(status, 0, "the child's task was not woken");
 }
 
 /// The dispatcher waits for two queues at once, and at the end for two workers to leave.
@@ -147,7 +244,7 @@ fn everything<D: Design<u64>>() {
         tasks_wake_each_other::<D>(capacity);
         a_thread_and_a_task_wake_each_other::<D>(capacity);
     }
-    an_idle_task_is_not_polled::<D>();
+    a_task_at_an_end_is_idle::<D>();
 }
 
 #[test]
@@ -161,4 +258,14 @@ fn without_membarrier() {
     watchdog::guard(everything::<spsc::Lamport>);
     watchdog::guard(everything::<spsc::Linked>);
     watchdog::guard(|| [1, 3, 100].into_iter().for_each(a_fan_out_of_tasks));
+    watchdog::guard(|| {
+        for capacity in [1, 3, 100] {
+            let push = |sender: &mut mpmc::Sender<u64>, item| sender.try_push(item).is_ok();
+            sets_wake_each_other(mpmc::channel(capacity), push, |receiver| receiver.try_pop());
+            let push = |sender: &mut mpmc::lanes::Sender<u64>, item| sender.try_push(item).is_ok();
+            sets_wake_each_other(mpmc::lanes::channel(capacity), push, |receiver| receiver.try_pop());
+        }
+    });
+    watchdog::guard(a_task_at_a_set_is_idle);
+    watchdog::guard(a_task_of_a_child_is_polled_once_more);
 }

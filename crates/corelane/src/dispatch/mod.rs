@@ -121,6 +121,7 @@
 pub mod asynchronous;
 mod collector;
 mod dispatcher;
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 mod mpmc;
 mod panic;
 mod queue;
@@ -132,6 +133,7 @@ mod worker;
 pub use asynchronous::{AsyncDispatcher, AsyncWorker};
 pub use collector::Collector;
 pub use dispatcher::{Builder, Dispatcher, Unfinished, channel};
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub use mpmc::Mpmc;
 pub use panic::WorkerPanic;
 pub use queue::Queue;

@@ -151,7 +151,7 @@ impl End {
 
     /// Says when [`arm`](Self::arm)'s sleeper or [`await_with`](Self::await_with)'s task, a producer, wants to be
     /// woken. To be called before it.
-    #[cfg(feature = "std")]
+    #[cfg(any(feature = "std", feature = "async"))]
     pub(crate) fn wake_at(&self, position: usize) {
         self.wake_at.store(position, Ordering::Relaxed);
     }
@@ -258,7 +258,6 @@ pub struct Control {
 impl Control {
     pub(crate) fn new() -> Self {
         // Registers for membarrier here rather than at the first park.
-        #[cfg(feature = "std")]
         let _ = crate::sync::parks_are_bounded();
         Self {
             producer: Padded(End::new()),

@@ -3,16 +3,12 @@
 
 use super::End;
 use super::wait::{Look, Waited, look};
-use crate::sync::{Instant, heavy_barrier, parks_are_bounded};
+use crate::sync::{heavy_barrier, parks_are_bounded};
+use crate::wait::Doubt;
 use core::task::{Context, Poll, ready};
-use std::time::Duration;
 
 /// Ready calls of an end after which one is pending, so that other tasks get a turn.
 pub const BUDGET: u32 = 128;
-
-/// How long a publisher may overlook, where there is no membarrier, that an end has become a task's. As long as a
-/// thread parks there at most.
-const OVERLOOKED: Duration = Duration::from_millis(1);
 
 pub(crate) const POLLED_AGAIN: &str = "a future must not be polled after it was ready";
 
@@ -29,14 +25,14 @@ pub(crate) trait Awaited: Look {
 pub(crate) struct Polls {
     /// Ready ones since the last that was pending.
     ready: u32,
-    /// Until then the other end may overlook the flag.
-    overlooked_until: Option<Instant>,
+    /// Whether the other end may overlook the flag.
+    doubt: Doubt,
 }
 
 impl Polls {
     /// Those of ends that become a task's now.
     pub(crate) fn of<'a>(ends: impl IntoIterator<Item = &'a End>) -> Self {
-        let mut polls = Self { ready: 0, overlooked_until: None };
+        let mut polls = Self { ready: 0, doubt: Doubt::default() };
         polls.turn(ends);
         polls
     }
@@ -45,7 +41,7 @@ impl Polls {
         let mut overlooked = false;
         ends.into_iter().for_each(|end| overlooked |= end.become_task());
         if overlooked && !cfg!(loom) {
-            self.overlooked_until = Some(Instant::now() + OVERLOOKED);
+            self.doubt.begin();
         }
     }
 
@@ -105,22 +101,20 @@ impl Polls {
         self.is_pending(context, false)
     }
 
-    /// Before the first look of a poll, so that there is one after the time in which publishers overlook flags.
+    /// Before the first look of a poll.
     #[inline]
     pub(crate) fn begin(&mut self) {
-        if let Some(until) = self.overlooked_until
-            && Instant::now() >= until
-        {
-            self.overlooked_until = None;
-        }
+        self.doubt.begin_look();
     }
 
-    /// Pending, and to be polled again at once if it must: the other end is in the middle of a wake-up, or may overlook
-    /// the flag.
+    /// Pending, and to be polled again at once if it must, as the other end is in the middle of a wake-up; or later, as
+    /// that may overlook the flag.
     pub(crate) fn is_pending<O>(&mut self, context: &Context<'_>, again: bool) -> Poll<O> {
         self.ready = 0;
-        if again || self.overlooked_until.is_some() {
+        if again {
             context.waker().wake_by_ref();
+        } else {
+            self.doubt.is_pending(context.waker());
         }
         Poll::Pending
     }

@@ -55,7 +55,7 @@ use crate::wait::{Sleeper, SleeperCell, Token};
 use alloc::boxed::Box;
 use core::ptr;
 // Not the model's: nothing is ordered by these, and every access to a node would be a choice for it.
-use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain, AtomicUsize as PlainCount};
+use crate::sync::plain::{AtomicPtr, AtomicU64 as Plain, AtomicUsize as PlainCount};
 
 /// What a node is, in one word.
 #[derive(Clone, Copy, PartialEq, Eq)]

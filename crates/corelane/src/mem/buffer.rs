@@ -24,7 +24,6 @@ const LINE: usize = 64;
 impl Buffer {
     /// Memory for so many cells, none on more cache lines than it must be, and the bytes from cell to cell: a cell's
     /// size, rounded up to a power of two up to a line, and to lines above.
-    #[cfg(target_has_atomic = "64")]
     pub(crate) fn of_cells<C>(count: usize) -> Result<(Self, usize), ChannelError> {
         // A cell of no size has an alignment all the same.
         let bytes = size_of::<C>().max(align_of::<C>());

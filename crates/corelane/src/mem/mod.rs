@@ -11,7 +11,7 @@
 //! | `moving.rs` | items on their way out of a vector |
 
 pub(crate) mod buffer;
-#[cfg(target_has_atomic = "64")]
+#[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub(crate) mod link;
 pub(crate) mod moving;
 pub(crate) mod segments;

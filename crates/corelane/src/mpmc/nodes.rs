@@ -25,7 +25,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ptr;
 // Not the model's: nothing is ordered by a number, and every access to a segment would be a choice for it.
-use core::sync::atomic::{AtomicPtr, AtomicU64 as Plain};
+use crate::sync::plain::{AtomicPtr, AtomicU64 as Plain};
 
 /// One item, and the link to the next.
 #[repr(C, align(32))]

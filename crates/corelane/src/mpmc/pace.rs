@@ -20,7 +20,7 @@
 use crate::start::START_32;
 use crate::sync::{Padded, spin_loop};
 // Not loom's: nothing is ordered by a hint.
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::sync::plain::{AtomicU32, Ordering::Relaxed};
 
 const PROBE: u32 = 128;
 const FIRST: u32 = 16;

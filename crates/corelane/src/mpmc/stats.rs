@@ -21,7 +21,7 @@
 use super::side::Side;
 use crate::sync::Padded;
 // Not loom's: nothing is ordered by a count.
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::plain::{AtomicU64, Ordering::Relaxed};
 
 /// The counts of both sides of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,11 +31,12 @@
 //! - **Every future is cancel-safe.** It may be dropped at any point, by a `select!`, a time-out or an aborted task.
 //!   The table below says what becomes of the item.
 //! - **A poll is wait-free.** So is the wake-up by the other end, except for what the executor does in it.
-//! - **An idle task is not polled.**
+//! - **An idle task is not polled**, but for [once](self#without-membarrier) where there is no membarrier.
 //! - **A blocking end pays nothing.** To it a waiting task is one more reason to leave the fast path, in a word that it
 //!   reads anyway.
 //! - **A waker that panics disturbs no call.** The other end runs the waker in the middle of a call. The panic reaches
 //!   the panic hook and goes no further: the call does what it says, and the task is as if it had not been woken.
+//!   Without the feature `std` it ends the program.
 //!
 //! | future | dropped before it was ready |
 //! |---|---|
@@ -105,9 +106,12 @@
 //! read-modify-write after every publication, where it would only read the word. That makes the protocol exact, for the
 //! price of a fence a publication.
 //!
-//! The other end may not have seen that request yet. So for the first millisecond, until it must have, a task that
-//! would wait is polled again instead. The same happens where membarrier is refused later, by a sandbox that was set up
-//! after the queue was made.
+//! The other end may not have seen that request yet. So a task that begins to wait in the first millisecond, until it
+//! must have, is polled once more after that, see `wait/timer.rs`. The same happens where membarrier is refused later,
+//! by a sandbox that was set up after the queue was made.
+//!
+//! Without the feature `std` there is neither a clock nor a thread for that. So in such a build with `async` every
+//! publication of every queue holds a full fence, and the protocol is exact from the beginning.
 //!
 //! # Synchronization
 //!

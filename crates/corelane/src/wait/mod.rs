@@ -11,7 +11,9 @@
 //! | [`Park`] | parks at once | no | waits are long |
 //!
 //! Handles that name no strategy have [`Adaptive`], in every build. Without the feature `std` it spins, and the three
-//! that need a system (`Yield`, `SpinPark`, `Park`) are not there.
+//! that need a system (`Yield`, `SpinPark`, `Park`) are not there. On `wasm32-unknown-unknown` there is `std` and no
+//! clock: `Adaptive` does what `SpinPark` does, a timed call is over as soon as it would wait, and any other call that
+//! has to sleep panics in the standard library where that has no threads.
 //!
 //! A thread that serves many queues waits for the first that is ready with a [`Select`], and sleeps once for all of
 //! them.
@@ -21,8 +23,8 @@
 //! - **No wake-up is lost**, by the park protocol below.
 //! - **The end that parks pays for the barrier.** The other end's fast path holds neither a fence nor a
 //!   read-modify-write. It makes a system call only to wake an end that is parked.
-//! - **Without membarrier no park lasts longer than 1 ms.** The same holds from the moment on at which a sandbox
-//!   refuses it.
+//! - **Without membarrier no park lasts longer than 1 ms**, and a task that waits is polled once more after so long.
+//!   The same holds from the moment on at which a sandbox refuses it.
 //!
 //! # The park protocol
 //!
@@ -51,6 +53,7 @@
 //! | `select.rs`, `poll.rs` | the first of many ends that is ready; file descriptors among them |
 //! | `late.rs` | what a thread that comes late to wake another may still use |
 //! | `selectable.rs` | what an end offers to a select |
+//! | `timer.rs` | one more look for a task, where there is no membarrier |
 
 #[cfg(all(feature = "std", any(loom, all(target_os = "linux", not(shuttle)))))]
 #[allow(unreachable_pub, missing_docs, missing_debug_implementations, reason = "public in models alone")]
@@ -64,6 +67,8 @@ pub(crate) mod selectable;
 #[cfg(feature = "std")]
 mod sleeper;
 #[cfg(feature = "async")]
+mod timer;
+#[cfg(feature = "async")]
 mod waker;
 
 #[cfg(all(feature = "std", loom))]
@@ -75,10 +80,10 @@ pub use select::{Key, Ready, Select};
 pub use select::{Readable, Writable};
 #[cfg(feature = "std")]
 pub use selectable::Selectable;
-#[cfg(all(feature = "std", target_has_atomic = "64"))]
-pub(crate) use sleeper::Token;
 #[cfg(feature = "std")]
-pub(crate) use sleeper::{Own, Sleeper, SleeperCell};
+pub(crate) use sleeper::{Own, Sleeper, SleeperCell, Token};
+#[cfg(feature = "async")]
+pub(crate) use timer::Doubt;
 #[cfg(feature = "async")]
 pub(crate) use waker::WakerCell;
 
@@ -366,6 +371,9 @@ impl Strategy for Adaptive {
     fn next(&self, state: &mut WaitState) -> Next {
         if cfg!(any(loom, shuttle)) {
             return Next::Park;
+        }
+        if !sync::HAS_CLOCK {
+            return SpinPark::default().next(state);
         }
         if !state.count().is_multiple_of(Self::LOOKS_PER_CLOCK) && !state.crowded && !has_one_cpu() {
             sync::spin_loop();

@@ -14,7 +14,8 @@
 //!    of them. A select that finds itself taken out of such a list has been woken, and may take nothing. So it wakes
 //!    the next of that list, if there is still something, whatever it returns. No wake-up ends with it.
 //! 5. A task's wait (feature `async`) leaves the flags up from one poll to the next, with a [sleeper](super::sleeper)
-//!    that has the task's waker. They are raised anew only once some end has taken its flag down.
+//!    that has the task's waker. They are raised anew only once some end has taken its flag down. Where there is no
+//!    membarrier, the task is polled once more after each time that they were raised: see `timer.rs`.
 //!
 //! # Synchronization
 //!
@@ -363,6 +364,9 @@ pub struct Select<'a, W: Strategy = Adaptive> {
     /// Ready waits of a task since the last that was pending.
     #[cfg(feature = "async")]
     in_a_row: u32,
+    /// Whether an end may overlook the flags of a task's wait.
+    #[cfg(feature = "async")]
+    doubt: super::Doubt,
 }
 
 impl Select<'_> {
@@ -412,6 +416,8 @@ impl<'a, W: Strategy> Select<'a, W> {
             task: None,
             #[cfg(feature = "async")]
             in_a_row: 0,
+            #[cfg(feature = "async")]
+            doubt: super::Doubt::default(),
         }
     }
 
@@ -739,7 +745,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     ///
     /// It may be dropped any time, as in a `select!` beside other futures: nothing is lost, as nothing is taken. While
     /// it is not polled, or if it is forgotten, a shared queue's wake-up may stay with it until the set is used again.
-    /// An idle task is not polled. Where there is no membarrier, a task that waits here is polled again and again.
+    /// An idle task is not polled; where there is no membarrier, once more, a millisecond after it began to wait.
     /// After 128 ready waits in a row one is pending, so that other tasks get a turn.
     ///
     /// # Panics
@@ -779,6 +785,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         if self.is_empty() {
             return Poll::Ready(None);
         }
+        self.doubt.begin_look();
         if let Some(ready) = self.look() {
             self.in_a_row += 1;
             if self.in_a_row <= crate::end::task::BUDGET {
@@ -802,13 +809,14 @@ impl<'a, W: Strategy> Select<'a, W> {
             self.disarm_all();
             self.arm_all(sleeper);
             crate::sync::heavy_barrier();
+            if crate::sync::parks_are_bounded() {
+                self.doubt.begin();
+            }
         }
         if let Some(ready) = self.look() {
             return Poll::Ready(Some(ready));
         }
-        if crate::sync::parks_are_bounded() {
-            context.waker().wake_by_ref();
-        }
+        self.doubt.is_pending(context.waker());
         Poll::Pending
     }
 }

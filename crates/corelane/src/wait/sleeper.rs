@@ -287,7 +287,6 @@ impl SleeperCell {
     }
 
     /// To be called when the flag is down again.
-    #[cfg(target_has_atomic = "64")]
     pub(crate) fn clear(&self) {
         self.0.store(ptr::null_mut(), crate::sync::Relaxed);
     }

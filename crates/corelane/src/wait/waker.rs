@@ -39,15 +39,29 @@ const CHANGING: u32 = 1;
 const TAKING: u32 = 1 << 1;
 
 /// Runs what a waker does when it wakes, or is dropped: foreign code, in the middle of a call that has published, or
-/// lets go of an end, and must account for it. So its panic ends here, after the panic hook has run.
-fn quietly(foreign: impl FnOnce()) {
+/// lets go of an end, and must account for it. So its panic ends here, after the panic hook has run. Without `std`
+/// nothing ends a panic but the program's end.
+pub(super) fn quietly(foreign: impl FnOnce()) {
     // A model's own panics are to be seen.
     #[cfg(any(loom, shuttle))]
     foreign();
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(all(feature = "std", not(any(loom, shuttle))))]
     if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(foreign)) {
         // Its drop may panic, too.
         core::mem::forget(payload);
+    }
+    #[cfg(not(any(feature = "std", loom, shuttle)))]
+    {
+        /// A panic beside a panic aborts.
+        struct Abort;
+        impl Drop for Abort {
+            fn drop(&mut self) {
+                panic!("a waker panicked, and without the feature `std` nothing can catch it");
+            }
+        }
+        let abort = Abort;
+        foreign();
+        core::mem::forget(abort);
     }
 }
 
