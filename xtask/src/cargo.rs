@@ -41,9 +41,14 @@ const TARGETS: &[Target] = &[
     target("lanes", "corelane", "lanes", false),
     target("mpmc_memory", "corelane", "mpmc_memory", false),
     target("select", "corelane", "select", false),
+    target("places", "corelane", "places", false),
     target("handoff", "corelane", "handoff", false),
     target("dispatch", "corelane", "dispatch", false),
     Target { features: "async", ..target("asynchronous", "corelane", "asynchronous", false) },
+    Target {
+        features: "async",
+        ..target("asynchronous_without_membarrier", "corelane", "asynchronous_without_membarrier", false)
+    },
     target("pool", "corelane-pool", "conformance", false),
     target("barrier", "corelane", "barrier", false),
     target("faults", "corelane", "faults", false),

@@ -34,7 +34,7 @@ text { fill: var(--ink); font: 14px ui-monospace, 'DejaVu Sans Mono', Menlo, Con
 
 /// Runs the demo, and writes its picture.
 pub(crate) fn run() -> Result<()> {
-    call("cargo", &["build", "--release", "-p", "corelane-cli"])?;
+    call("cargo", &["build", "--release", "-p", "corelane-cli", "--features", "full"])?;
     let root = root();
     let output = Command::new(root.join("target/release/corelane"))
         .args(["monitor", "--demo"])

@@ -82,8 +82,7 @@ pub(crate) fn complain(what: impl Display) {
 /// The message for what this program was built without.
 pub(crate) fn left_out(what: &str, feature: &str) -> String {
     format!(
-        "this program was built without {what}; `cargo install --path crates/corelane-cli --features {feature}` builds \
-         it in"
+        "this program was built without {what}: build it with `--features {feature}`, or `full` for all but libpcap"
     )
 }
 

@@ -442,5 +442,5 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "metrics"))]
 mod tests;

@@ -212,6 +212,9 @@ impl Plan {
         if self.batch.is_some() && !self.queue.has_batch() {
             return Err(PlanError::NoBatch(self.queue));
         }
+        if !self.queue.is_built() {
+            return Err(PlanError::NotBuilt(self.queue));
+        }
         Ok(())
     }
 
@@ -514,7 +517,7 @@ mod tests {
             let reader = Reader::from_bytes(capture.clone()).unwrap();
             let source = Failing { reader, reads: &mut reads, ends: Some((failing_sub, failing_main)) };
             let dispatcher = Dispatcher::new(&run, &settings);
-            dispatch([source], dispatcher, shares, 1_000, &Progress::new(), |_, error| panic!("{error}"), |_| {});
+            dispatch([source], dispatcher, shares, 1_000, &Progress::new(), &mut |_, error| panic!("{error}"), |_| {});
             assert_eq!(reads, expected, "{sub_panics} {main_panics}");
         }
     }

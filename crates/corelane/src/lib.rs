@@ -60,7 +60,7 @@
 //!
 //! | call | what cannot be made |
 //! |---|---|
-//! | a short form: `channel`, `queue`, the clone of a lane's sender, `ThreadPool::fixed` | panics at the caller's line |
+//! | a short form: `channel`, `queue`, a clone of a lane's sender, `ThreadPool::fixed` | panics at the caller's line |
 //! | one that begins with `try_`, takes options (`channel_with`, `build`), or adds an end | is an error |
 //! | `new`, and others whose arguments cannot be wrong | |
 //!

@@ -11,5 +11,4 @@ pub(crate) const START: usize = 0_usize.wrapping_sub(BELOW as usize);
 /// Of a `u32`.
 pub(crate) const START_32: u32 = 0_u32.wrapping_sub(BELOW);
 /// Of a `u64`.
-#[cfg(target_has_atomic = "64")]
 pub(crate) const START_64: u64 = 0_u64.wrapping_sub(BELOW as u64);

@@ -11,14 +11,14 @@ pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
+        atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize},
     },
 };
 
 #[cfg(shuttle)]
 pub mod model;
 #[cfg(shuttle)]
-pub(crate) use model::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+pub(crate) use model::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 #[cfg(all(shuttle, feature = "std"))]
 pub(crate) use model::{Condvar, Instant, Mutex, MutexGuard};
 
@@ -33,7 +33,7 @@ pub(crate) use alloc::sync::Arc;
 #[cfg(all(any(target_has_atomic = "64", feature = "portable-atomic"), not(any(loom, shuttle))))]
 pub(crate) use plain::AtomicU64;
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use plain::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
+pub(crate) use plain::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 #[cfg(all(not(target_has_atomic = "ptr"), feature = "portable-atomic"))]
 pub(crate) use portable_atomic_util::Arc;
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]

@@ -171,7 +171,7 @@ mod descriptors {
                 0 => {
                     let code = std::panic::catch_unwind(|| waits(ROUNDS)).is_err();
                     drop(over);
-                    // SAFETY: it returns to nobody.
+                    // SAFETY: it does not return.
                     unsafe { libc::_exit(code.into()) }
                 }
                 child => {

@@ -120,7 +120,7 @@ pub(crate) fn p15_a_worker_is_never_run() {
         assert_eq!(rejected.into_task()(), 5);
         assert_eq!(pool.counts().threads, 0);
         assert!(pool.join());
-        // Later than that, nobody is there to get the task back.
+        // Later than that, no caller is there to get the task back.
         let gate = Gate::new();
         let at_start = gate.clone();
         let pool = builder(queueing, 0, 1)

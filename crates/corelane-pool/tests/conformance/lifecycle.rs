@@ -422,8 +422,8 @@ pub(crate) fn what_the_pool_calls_may_call_the_pool() {
         let place = Place::default();
         let (start, starts) = place.caller();
         let (stop, stops) = place.caller();
-        let (before, befores) = place.caller();
-        let (after, afters) = place.caller();
+        let (before, early) = place.caller();
+        let (after, late) = place.caller();
         let (panic, panics) = place.caller();
         let (end, ends) = place.caller();
         let (begin, begins) = place.caller();
@@ -458,7 +458,7 @@ pub(crate) fn what_the_pool_calls_may_call_the_pool() {
         pool.shutdown();
         assert!(pool.await_termination(LONG));
         *place.0.lock().unwrap() = None;
-        let all = [starts, stops, befores, afters, panics, ends, begins].map(|calls| calls.load(SeqCst));
+        let all = [starts, stops, early, late, panics, ends, begins].map(|calls| calls.load(SeqCst));
         assert!(all.iter().all(|&calls| calls > 0), "{all:?}");
     }
 }

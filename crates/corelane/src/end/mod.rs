@@ -54,7 +54,7 @@ use crate::wait::{Sleeper, SleeperCell};
 use core::fmt;
 // Not loom's: one end alone reaches them.
 use core::sync::atomic::AtomicBool;
-#[cfg(all(feature = "std", target_has_atomic = "64"))]
+#[cfg(feature = "std")]
 use core::sync::atomic::AtomicPtr;
 #[cfg(feature = "async")]
 use core::task::Waker;
@@ -72,7 +72,7 @@ const BY_CONSUMER: u32 = 1;
 const BY_PRODUCER: u32 = 2;
 
 /// In the word of [`Control::defer`]: the producer is to be woken.
-#[cfg(all(feature = "std", target_has_atomic = "64"))]
+#[cfg(feature = "std")]
 pub(crate) const ROOM: u32 = 1 << 1;
 
 /// A task of this end waits, or is about to.
@@ -163,7 +163,7 @@ impl End {
 
     /// Takes the flag down as [`wake`](Self::wake) does, and leaves the wake-up to the caller. For an end that no task
     /// waits for but by a select.
-    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[cfg(feature = "std")]
     pub(crate) fn lower(&self) -> Option<Sleeper> {
         let state = self.state.fetch_and(!PARKED, Ordering::AcqRel);
         if state & PARKED != 0 { self.sleeper.get() } else { None }
@@ -248,7 +248,7 @@ pub struct Control {
     /// Changed once, by a compare-exchange of either end.
     sealed_by: AtomicU32,
     /// Null, or see [`defer`](Self::defer).
-    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[cfg(feature = "std")]
     deferred: AtomicPtr<AtomicU32>,
     /// Whether the producer has halted. The producer's alone, and here and not in its handle: a flag that a call may
     /// set would stay in a register of every loop that pushes.
@@ -263,7 +263,7 @@ impl Control {
             producer: Padded(End::new()),
             consumer: Padded(End::new()),
             sealed_by: AtomicU32::new(UNDECIDED),
-            #[cfg(all(feature = "std", target_has_atomic = "64"))]
+            #[cfg(feature = "std")]
             deferred: AtomicPtr::default(),
             halted: AtomicBool::new(false),
         }
@@ -312,13 +312,13 @@ impl Control {
     ///
     /// # Safety
     /// The word is there until the consumer is dropped.
-    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[cfg(feature = "std")]
     pub(crate) unsafe fn defer(&self, word: &AtomicU32) {
         self.deferred.store(core::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
     }
 
     fn wake_or_defer(&self) {
-        #[cfg(all(feature = "std", target_has_atomic = "64"))]
+        #[cfg(feature = "std")]
         // SAFETY: null, or there by the promise of `defer`: only the consumer comes here.
         if let Some(word) = unsafe { self.deferred.load(Ordering::Relaxed).as_ref() } {
             word.fetch_or(ROOM, Ordering::AcqRel);
@@ -427,7 +427,7 @@ impl Control {
     pub(crate) fn close_by_consumer(&self, position: usize) {
         if self.consumer.acquire() & SEALED == 0 {
             // No lock is held any more.
-            #[cfg(all(feature = "std", target_has_atomic = "64"))]
+            #[cfg(feature = "std")]
             self.deferred.store(core::ptr::null_mut(), Ordering::Relaxed);
             // No consumer will pop what is inside: a push that finds this takes its item back unless it was popped
             // already.

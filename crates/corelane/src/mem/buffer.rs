@@ -64,8 +64,8 @@ impl Drop for Buffer {
     }
 }
 
-/// Drops what there is one by one, until there is nothing; when one drop panics the rest is dropped all the same and the
-/// panic goes on.
+/// Drops what there is one by one, until there is nothing; when one drop panics the rest is dropped all the same and
+/// the panic goes on.
 pub(crate) fn drop_while(drop_one: impl FnMut() -> bool) {
     struct Rest<F: FnMut() -> bool>(F);
     impl<F: FnMut() -> bool> Rest<F> {

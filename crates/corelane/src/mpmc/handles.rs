@@ -26,8 +26,8 @@
 //! One block more than that of a [`Queue`], with the queue in it. The counts lie beside the queue, and no call but
 //! clone and drop comes near them. The block is given back with the last handle of either kind.
 //!
-//! What is inside is dropped with the last receiver: nobody will pop it, and it may hold what another thread waits for,
-//! as the sender of a reply. A push that was in the middle of its call drops what it has left inside, see
+//! What is inside is dropped with the last receiver: it can never be popped, and it may hold what another thread waits
+//! for, as the sender of a reply. A push that was in the middle of its call drops what it has left inside, see
 //! [`sleepers`](super::sleepers). Only an item that holds a receiver of its own queue keeps both for ever.
 
 use super::design::Design;

@@ -69,9 +69,9 @@
 //!    - One of the two sees the other.
 //!    - The other receiver may just have learnt that the lane is over: it frees the lane, and says so in another word.
 //!      A receiver that finds that word takes the lane for over, and does not wait to be told of it.
-//! 6. No waker runs under an outlet's lock: it may call the queue. A receiver whose pop, or close, is to wake the sender
-//!    raises another flag beside that of step 5 instead, while it holds the lock. Whoever leaves the lock next with that
-//!    flag up enters it again, takes the sender's sleeper, leaves, and wakes it.
+//! 6. No waker runs under an outlet's lock: it may call the queue. A receiver whose pop, or close, is to wake the
+//!    sender raises another flag beside that of step 5 instead, while it holds the lock. The next thread that leaves
+//!    the lock with that flag up enters it again, takes the sender's sleeper, leaves, and wakes it.
 //! 7. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
 //!    its call ends, by the same rules, and wakes the next if there is still something.
 //!
@@ -263,9 +263,11 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         let mut outlets = outlets.iter();
         let mut outlet = outlets.next();
         drop_while(|| {
-            let Some(Outlet { consumer, .. }) = outlet.map(|outlet| &***outlet) else { return false };
+            let Some(at) = outlet else { return false };
             // Not under the lock: the item's drop.
-            let item = consumer.lock().try_pop();
+            let item = at.consumer.lock().try_pop();
+            // A close beside this leaves the sender's wake-up to the thread that has the lock.
+            drop(Leaves { outlet: at, sleepers: &self.sleepers });
             if item.is_err() {
                 outlet = outlets.next();
             }
@@ -725,7 +727,7 @@ impl<T: Send, W: Strategy> View<T, W> {
             shared.sweep();
         }
         found.ok_or(match (is_ended && is_new && self.outlets.is_empty(), is_busy) {
-            // Lanes that were busy may be over since: nobody tells of those.
+            // Lanes that were busy may be over since: no flag tells of those.
             (true, _) => TryPopError::Closed,
             (false, true) => TryPopError::Busy,
             (false, false) => TryPopError::Empty,

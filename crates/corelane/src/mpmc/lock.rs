@@ -2,7 +2,7 @@
 
 use super::design::Stay;
 use crate::start::START_32;
-use crate::sync::{Acquire, AtomicU32, Relaxed, Release, UnsafeCell};
+use crate::sync::{Acquire, AtomicU16, AtomicU32, Relaxed, Release, UnsafeCell};
 #[cfg(not(loom))]
 use crate::sync::{pause, spin_loop};
 use core::ops::{Deref, DerefMut};
@@ -28,9 +28,10 @@ use core::ptr::NonNull;
 pub(super) struct Lock<P> {
     /// [`FREE`], [`HELD`] or [`HANDED`].
     state: AtomicU32,
-    /// How many threads have stood in line, and how many of them have got the lock. Both wrap around.
-    came: AtomicU32,
-    served: AtomicU32,
+    /// How many threads have stood in line, and how many of them have got the lock. Both wrap around: of more than 2^16
+    /// threads in line some come out of turn. Small, as what is protected is to lie in the same line.
+    came: AtomicU16,
+    served: AtomicU16,
     #[cfg(loom)]
     queue: Queue,
     protected: UnsafeCell<P>,
@@ -79,8 +80,8 @@ impl<P> Lock<P> {
     pub(super) fn new(protected: P) -> Self {
         Self {
             state: AtomicU32::new(FREE),
-            came: AtomicU32::new(START_32),
-            served: AtomicU32::new(START_32),
+            came: AtomicU16::new(START_32 as u16),
+            served: AtomicU16::new(START_32 as u16),
             #[cfg(loom)]
             queue: Queue::default(),
             protected: UnsafeCell::new(protected),
@@ -223,7 +224,7 @@ mod tests {
                     let _inside = lock.lock();
                     order.lock().unwrap().push(number);
                 });
-                while lock.came.load(Relaxed) == number {
+                while lock.came.load(Relaxed) == (START_32 as u16).wrapping_add(number) {
                     std::thread::yield_now();
                 }
             }

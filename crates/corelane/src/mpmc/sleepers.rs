@@ -16,8 +16,8 @@
 //!    - A [`Select`](crate::wait::Select) takes nothing. So a select that was woken wakes the next in any case while
 //!      there is something.
 //!
-//! 4. When the last receiver is gone a flag in the count says so. It takes the same barrier: a push either sees the flag
-//!    or has put its item where the receiver that went finds it.
+//! 4. When the last receiver is gone a flag in the count says so. It takes the same barrier: a push either sees the
+//!    flag or has put its item where the receiver that went finds it.
 //!
 //! # Progress
 //!
@@ -40,7 +40,7 @@ const GONE: u32 = 1 << 31;
 
 /// The threads that sleep at one side of a queue.
 pub(super) struct Sleepers {
-    /// As many as are in the list, and [`GONE`]. Read after every change of the queue, written when a thread goes to sleep or is
+    /// As many as are in the list, and [`GONE`]. Read after every change of the queue, written when one sleeps or is
     /// woken.
     count: AtomicU32,
     list: Mutex<VecDeque<Sleeper>>,
@@ -62,8 +62,8 @@ impl Sleepers {
         self.count.load(Relaxed) == 0
     }
 
-    /// To be called after a change of the queue that some of these may wait for: wakes the first. True if none will ever
-    /// come [any more](Self::are_gone): then the caller has to see to what it changed.
+    /// To be called after a change of the queue that some of these may wait for: wakes the first. True if none will
+    /// ever come [any more](Self::are_gone): then the caller has to see to what it changed.
     #[inline(always)]
     pub(super) fn wake(&self) -> bool {
         load_after_store(&self.count) != 0 && self.wake_first()

@@ -69,8 +69,8 @@
 //!   as well. Later pushes are refused.
 //!
 //! There is one exception. Without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call,
-//! Miri) an item pushed beside the consumer's `close` or drop may be accepted and then dropped with the queue. No thread
-//! sleeps longer than 1 ms at a time there, either.
+//! Miri) an item pushed beside the consumer's `close` or drop may be accepted and then dropped with the queue. No
+//! thread sleeps longer than 1 ms at a time there, either.
 //!
 //! # Which one?
 //!

@@ -98,6 +98,7 @@ macro_rules! atomics {
 atomics! {
     AtomicBool: bool { fetch_or fetch_and }
     AtomicU8: u8 { fetch_or fetch_and }
+    AtomicU16: u16 { fetch_add }
     AtomicU32: u32 { fetch_or fetch_and fetch_add fetch_sub }
     AtomicU64: u64 { fetch_or fetch_and fetch_add fetch_sub }
     AtomicUsize: usize { fetch_or fetch_and fetch_add fetch_sub }

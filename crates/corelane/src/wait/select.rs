@@ -444,8 +444,8 @@ impl<'a, W: Strategy> Select<'a, W> {
     }
 
     /// Puts an end, or a `&mut` of one, into the set. One that pushes is ready with room for one item; a
-    /// [`stream::Producer`](crate::spsc::stream::Producer) with room for a message of one byte. Where a stream is refused
-    /// memory it is ready, to say so.
+    /// [`stream::Producer`](crate::spsc::stream::Producer) with room for a message of one byte. Where a stream is
+    /// refused memory it is ready, to say so.
     ///
     /// # Panics
     /// If there are 2^32 ends.

@@ -86,17 +86,20 @@ mod timed {
             return quietly(|| waker.wake());
         }
         let mut timer = timer();
-        if timer.tasks.back().is_some_and(|(_, last)| last.will_wake(&waker)) {
-            // By then the task asks again if it must.
-            drop(timer);
-            return;
-        }
-        let was_idle = timer.tasks.is_empty();
-        timer.tasks.push_back((Instant::now() + OVERLOOKED, waker));
         let this = Some(process::id());
         let runs = timer.process == this;
+        if runs && timer.tasks.back().is_some_and(|(_, last)| last.will_wake(&waker)) {
+            // By then the task asks again if it must.
+            drop(timer);
+            return quietly(|| drop(waker));
+        }
+        // Without the thread there are tasks only in a child: those of its parent, which are not woken here.
+        let inherited = if runs { VecDeque::new() } else { core::mem::take(&mut timer.tasks) };
+        let was_idle = timer.tasks.is_empty();
+        timer.tasks.push_back((Instant::now() + OVERLOOKED, waker));
         timer.process = this;
         drop(timer);
+        quietly(|| drop(inherited));
         if runs {
             if was_idle {
                 CHANGED.notify_one();

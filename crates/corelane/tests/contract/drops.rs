@@ -98,13 +98,17 @@ pub(crate) fn what_is_inside_goes_with_the_consumer<C: Case>() {
             ledger.assert_dropped_once(61);
         }
     }
-    for _ in 0..200 {
+    for _ in 0..if cfg!(miri) { 5 } else { 200 } {
         let ledger = Ledger::new(100);
         let (mut tx, rx) = queue_from::<_, C>(100, 0);
         thread::scope(|scope| {
             scope.spawn(|| drop(rx));
             (0..100).for_each(|id| drop(tx.try_push(ledger.item(id))));
         });
+        // Without membarrier, as under Miri, an item that is pushed beside may stay until the producer goes.
+        if cfg!(miri) {
+            drop(tx);
+        }
         ledger.assert_dropped_once(100);
     }
 }

@@ -48,7 +48,7 @@ mod threads {
     }
 
     pub(super) fn tell() {
-        // SAFETY: the signal is nobody else's, and the handler is a function of the right type.
+        // SAFETY: the signal is used for nothing else, and the handler is a function of the right type.
         unsafe { libc::signal(libc::SIGUSR2, show as *const () as libc::sighandler_t) };
         // SAFETY: the call has no arguments.
         let own = unsafe { libc::syscall(libc::SYS_gettid) };

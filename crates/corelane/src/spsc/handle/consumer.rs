@@ -1,7 +1,7 @@
 //! The receiving end.
 
 use super::{NotSync, aside};
-#[cfg(all(feature = "std", target_has_atomic = "64"))]
+#[cfg(feature = "std")]
 use crate::end::Control;
 #[cfg(feature = "std")]
 use crate::end::wait::look;
@@ -277,7 +277,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     }
 
     /// What both ends share.
-    #[cfg(all(feature = "std", target_has_atomic = "64"))]
+    #[cfg(feature = "std")]
     pub(crate) fn control(&self) -> &Control {
         self.raw.control()
     }
