@@ -512,6 +512,30 @@ mod models {
         });
     }
 
+    /// Where there is no membarrier the push may overlook the close: the consumer looks again.
+    pub(super) fn consumer_ends_beside_a_push_without_membarrier<D: Tested>() {
+        fn model<D: Tested>(ends: fn(spsc::Consumer<Item, D, Spin>) -> Option<bool>) {
+            explore_with(Barrier::Absent, 3, move || {
+                let (mut producer, consumer) = queue::<Item, D>(2);
+                let ledger = Ledger::default();
+                let item = ledger.item(0);
+                let pusher = thread::spawn(move || (producer.try_push(item).is_ok(), producer));
+                let popped = ends(consumer);
+                let (accepted, _producer) = pusher.join().unwrap();
+                assert_eq!(accepted, popped.unwrap_or(accepted));
+                ledger.assert_each_dropped_once(1);
+            });
+        }
+        model::<D>(|mut consumer| {
+            consumer.close();
+            Some(consumer.try_pop().is_ok())
+        });
+        model::<D>(|consumer| {
+            drop(consumer);
+            None
+        });
+    }
+
     pub(super) fn producer_goes_while_items_are_popped<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
@@ -1426,6 +1450,19 @@ mod streams {
         close(|producer| producer.try_push_batch(&[[1], [2]]).unwrap_or(0));
     }
 
+    /// Where there is no membarrier the push may overlook the close: the consumer looks again.
+    #[test]
+    fn consumer_closes_beside_a_push_without_membarrier() {
+        explore_with(Barrier::Absent, 3, || {
+            let (mut producer, mut consumer) = queue(0, None, Spin);
+            let pusher = thread::spawn(move || (producer.try_push(&[0]).is_ok(), producer));
+            consumer.close();
+            let popped = consumer.try_pop().is_ok();
+            let (accepted, _producer) = pusher.join().unwrap();
+            assert_eq!(accepted, popped);
+        });
+    }
+
     #[test]
     fn both_ends_go_at_once() {
         explore(3, || {
@@ -1569,6 +1606,7 @@ macro_rules! models {
             consumer_closes_while_an_item_is_written_in_place,
             both_ends_go_at_once,
             consumer_goes_while_items_are_pushed,
+            consumer_ends_beside_a_push_without_membarrier,
             producer_goes_while_items_are_popped,
             producer_goes_while_the_consumer_parks,
             a_push_wakes_the_parked_consumer,

@@ -336,6 +336,26 @@ fn the_last_receiver_goes() {
     });
 }
 
+/// Where there is no membarrier the push may overlook a close: the thread that closes looks again.
+#[test]
+fn an_end_beside_a_push_without_membarrier() {
+    for closes in [true, false] {
+        explore_with(Barrier::Absent, 3, move || {
+            let ((mut tx, mut rx), ledger) = (channel::<Item>(1), Ledger::default());
+            let item = ledger.item(0);
+            let sender = thread::spawn(move || (tx.try_push(item).is_ok(), tx));
+            let popped = closes.then(|| {
+                rx.close();
+                rx.try_pop().is_ok()
+            });
+            drop(rx);
+            let (accepted, _tx) = sender.join().unwrap();
+            assert_eq!(accepted, popped.unwrap_or(accepted));
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+}
+
 /// A push that has returned is found, whatever another receiver is in the middle of.
 #[test]
 fn what_has_returned_counts() {

@@ -592,6 +592,22 @@ mod models {
         });
     }
 
+    /// Where there is no membarrier the push may overlook that the receiver is gone, which looks again. The sender stays,
+    /// and nothing inside does.
+    pub(super) fn the_last_receiver_goes_without_membarrier<D: Tested>() {
+        explore_with(Barrier::Absent, D::PREEMPTIONS, || {
+            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
+            let item = ledger.item(0);
+            let sender = thread::spawn(move || {
+                drop(tx.try_push(item));
+                tx
+            });
+            drop(rx);
+            let _tx = sender.join().unwrap();
+            ledger.assert_each_dropped_once(1);
+        });
+    }
+
     /// Two receivers go while a sender waits for room: only the second one's drop refuses the item.
     pub(super) fn two_receivers_go_at_once<D: Tested>() {
         explore::<D>(0, || {
@@ -652,6 +668,7 @@ macro_rules! crowded {
             two_senders_go_at_once
             a_clone_keeps_the_queue_open
             the_last_receiver_goes
+            the_last_receiver_goes_without_membarrier
             $($more)*
         ]);
     };
