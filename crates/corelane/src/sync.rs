@@ -252,6 +252,8 @@ impl<T> core::ops::Deref for Padded<T> {
 
 #[cfg(loom)]
 pub use barrier::Barrier;
+#[cfg(loom)]
+pub(crate) use barrier::outwait;
 pub(crate) use barrier::{heavy_barrier, load_after_store, parks_are_bounded};
 
 /// The asymmetric barrier between a publisher, which runs for every item, and a parker, which runs when there is
@@ -377,6 +379,8 @@ mod barrier {
 
     std::thread_local! {
         static BARRIER: Cell<Barrier> = const { Cell::new(Barrier::Fences) };
+        /// A thread of this execution has [waited](outwait).
+        static OUTWAITED: Cell<bool> = const { Cell::new(false) };
     }
 
     impl Barrier {
@@ -384,6 +388,11 @@ mod barrier {
         pub fn stands_in<R>(self, models: impl FnOnce() -> R) -> R {
             BARRIER.set(self);
             models()
+        }
+
+        /// To be called when an execution begins.
+        pub fn begin() {
+            OUTWAITED.set(false);
         }
     }
 
@@ -397,7 +406,15 @@ mod barrier {
             Barrier::ReadModifyWrite => return word.fetch_or(0, Release),
             Barrier::Nothing | Barrier::Absent => {}
         }
-        word.load(Relaxed)
+        let seen = word.load(Relaxed);
+        if OUTWAITED.get() { word.fetch_or(0, Release) } else { seen }
+    }
+
+    /// A millisecond passes. After that no publisher overlooks a word any more, and what was published by those that have
+    /// overlooked one is to be seen: this thread does not see again what it has seen if there is newer.
+    pub(crate) fn outwait() {
+        OUTWAITED.set(true);
+        loom::thread::yield_now();
     }
 
     pub(crate) fn heavy_barrier() {

@@ -13,7 +13,7 @@ use corelane::spsc::{self, Options};
 use corelane::wait::{Park, Readable, Select};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trap::{Trap, skipped};
 
 /// Runs the test of this name in a new process, on a thread to which membarrier is refused after the queues are made.
@@ -68,6 +68,17 @@ fn a_shared_park_is_bounded() {
         let before = sleeps();
         assert_eq!(queue.pop_timeout(WAIT), Err(PopTimeoutError::Timeout));
         assert!(sleeps() - before >= SLEEPS, "it slept {} times", sleeps() - before);
+    });
+}
+
+/// By then it sees what a push has published that has overlooked it.
+#[test]
+fn a_close_takes_a_millisecond() {
+    let make = || spsc::channel::<u64>(2);
+    alone("a_close_takes_a_millisecond", make, |(_producer, mut consumer)| {
+        let before = Instant::now();
+        consumer.close();
+        assert!(before.elapsed() >= Duration::from_millis(1), "{:?}", before.elapsed());
     });
 }
 

@@ -12,7 +12,9 @@
 //! consumer:
 //!
 //! 1. The consumer sets `CLOSED`, executes the heavy barrier, and takes note of the last item that is published then.
-//!    It decides by a compare-exchange that the seal lies behind that item: it will never look further.
+//!    It decides by a compare-exchange that the seal lies behind that item: it will never look further, and `NOTED`
+//!    says so to itself. Where there is no membarrier it waits for a millisecond before it takes note: an item whose
+//!    push has overlooked `CLOSED` is to be seen by then.
 //! 2. A producer that finds `CLOSED` after its publication tries to decide by the same word that the seal lies behind
 //!    what it has just published.
 //!    - If the producer is the first, these items are accepted, and it publishes no more. The consumer, whose note may
@@ -28,6 +30,8 @@
 //!   all that was published before, are visible to the second note;
 //! - the consumer decides, release → the producer's failed compare-exchange or load, acquire: where the seal lies is
 //!   visible, and the consumer's look for the last item comes before the producer takes anything back.
+//!
+//! `NOTED` is set and read by the consumer's end alone, which is one thread at a time.
 //!
 //! A consumer that is dropped closes, too, and then drops what is inside. Where items have no drop there is nothing to
 //! agree on: it decides that the seal lies where it stands.
@@ -49,6 +53,7 @@ pub(crate) mod wait;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, Padded, heavy_barrier, load_after_store};
 #[cfg(feature = "async")]
 use crate::wait::WakerCell;
+use crate::wait::outwait_publishers;
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell};
 use core::fmt;
@@ -65,6 +70,9 @@ const PARKED: u32 = 1;
 const CLOSED: u32 = 1 << 1;
 /// The consumer has closed or was dropped, and it is decided behind which item it will never look.
 const SEALED: u32 = 1 << 2;
+
+/// The consumer has closed, and has taken note of where the seal lies.
+const NOTED: u32 = 1 << 5;
 
 /// Which end has decided where the seal lies: none, or the end whose word this is.
 const UNDECIDED: u32 = 0;
@@ -317,6 +325,12 @@ impl Control {
         self.deferred.store(core::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
     }
 
+    /// To be called by the consumer, when it is under no lock any more.
+    pub(crate) fn defer_no_more(&self) {
+        #[cfg(feature = "std")]
+        self.deferred.store(core::ptr::null_mut(), Ordering::Relaxed);
+    }
+
     fn wake_or_defer(&self) {
         #[cfg(feature = "std")]
         // SAFETY: null, or there by the promise of `defer`: only the consumer comes here.
@@ -376,7 +390,12 @@ impl Control {
 
     /// Whether either end has closed, to the consumer: there may still be items.
     pub(crate) fn is_closed(&self) -> bool {
-        (self.consumer.acquire() | self.producer.acquire()) & CLOSED != 0
+        self.is_sealed() || self.is_closed_by_producer()
+    }
+
+    /// Whether the consumer has closed, to the consumer.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.consumer.acquire() & NOTED != 0
     }
 
     /// To the consumer, which then sees all that was ever pushed.
@@ -394,15 +413,18 @@ impl Control {
         self.producer.forget_task();
     }
 
-    /// First half of the consumer's close; false if it has closed before. The consumer then takes note of the last item
+    /// First half of the consumer's close. Returns whether the producer may publish beside it. If so, the caller
+    /// [outwaits](Self::outwait) it, once for all queues that it closes. The consumer then takes note of the last item
     /// that is published, and says so by [`seal`](Self::seal).
     pub(crate) fn begin_close(&self) -> bool {
-        if self.consumer.acquire() & CLOSED != 0 {
-            return false;
-        }
         self.consumer.set(CLOSED);
+        !self.is_closed_by_producer()
+    }
+
+    /// From now on a producer finds that the consumer is closing, or what it has published is to be seen.
+    pub(crate) fn outwait() {
         heavy_barrier();
-        true
+        outwait_publishers();
     }
 
     /// Says that the consumer pops nothing from `position` on, to a producer that waits, too.
@@ -411,7 +433,7 @@ impl Control {
     /// nothing after that. Then the consumer is to take note anew.
     pub(crate) fn seal(&self, position: usize) -> bool {
         let decided = self.decide(BY_CONSUMER, position);
-        self.consumer.set(CLOSED | SEALED);
+        self.consumer.set(CLOSED | SEALED | NOTED);
         if self.producer.after_publication() & WAITS != 0 {
             self.wake_or_defer();
         }
@@ -426,9 +448,7 @@ impl Control {
     /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.
     pub(crate) fn close_by_consumer(&self, position: usize) {
         if self.consumer.acquire() & SEALED == 0 {
-            // No lock is held any more.
-            #[cfg(feature = "std")]
-            self.deferred.store(core::ptr::null_mut(), Ordering::Relaxed);
+            self.defer_no_more();
             // No consumer will pop what is inside: a push that finds this takes its item back unless it was popped
             // already.
             self.seal(position);

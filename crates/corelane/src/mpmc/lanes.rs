@@ -88,6 +88,9 @@
 //!   the receiver that has raised it, and at the lane what that receiver would have found.
 //! - The flag for the sender: raised under the lock, and looked at by the same thread when it has left. A thread that
 //!   takes it down holds the lock, and so comes after the pop or the close that raised it.
+//! - A close raises the flags of all lanes, passes one barrier, and seals each lane after that: so each lane's
+//!   close (`end/mod.rs`) has the barrier that it needs. Two threads that close do so side by side; whoever has the lock
+//!   first seals, and each lane is sealed before either returns.
 //! - Within a lane: see [`lane`](crate::spsc::lane).
 
 use super::design::Stay;
@@ -95,8 +98,8 @@ use super::lock::{Guard, Lock, Pauses};
 use super::queue::Options;
 use super::sleepers::Sleepers;
 use super::stats::NoStats;
-use crate::end::ROOM;
 use crate::end::wait::{Awaitable, Waited, wait_for};
+use crate::end::{Control, ROOM};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
 use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
@@ -249,7 +252,13 @@ impl<T: Send, W: Strategy> Shared<T, W> {
             list.is_closed = true;
             list.outlets.clone()
         };
-        outlets.iter().for_each(|outlet| outlet.consumer.lock().close());
+        let mut is_open = false;
+        outlets.iter().for_each(|outlet| is_open |= outlet.consumer.lock().control().begin_close());
+        // One barrier for all, and not under a lock: it may take a millisecond.
+        if is_open {
+            Control::outwait();
+        }
+        outlets.iter().for_each(|outlet| outlet.consumer.lock().seal());
         self.is_closed.store(true, Release);
         // Only now: a waker that calls the queue finds all of it closed.
         outlets.iter().for_each(|outlet| drop(Leaves { outlet, sleepers: &self.sleepers }));

@@ -25,7 +25,7 @@ use crate::sync::pause;
 use crate::sync::{Instant, Padded, pause};
 #[cfg(feature = "std")]
 use crate::wait::Sleeper;
-use crate::wait::{Adaptive, Next, Strategy, WaitState};
+use crate::wait::{Adaptive, Next, Strategy, WaitState, outwait_publishers};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -427,7 +427,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         let _ = side;
         #[cfg(feature = "std")]
         if (D::Body::MAY_BE_FULL || side == Side::Pop) && self.sleepers(side).wake() {
-            self.drain();
+            self.drain(false);
         }
     }
 
@@ -436,14 +436,19 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     pub(super) fn abandon(&self) {
         #[cfg(feature = "std")]
         self.consumers.are_gone();
-        self.drain();
+        self.drain(true);
     }
 
-    /// Drops what is inside. What a push is in the middle of is that push's to drop, by the same call.
+    /// Drops what is inside. What a push is in the middle of is that push's to drop, by the same call, unless it has
+    /// overlooked that no receiver is left.
     #[cold]
-    fn drain(&self) {
+    fn drain(&self, mut looks_again: bool) {
         // For a lock at most: it is held for a few instructions, by a thread that does the same.
-        drop_while(|| self.body.pop(Stay::ForLock, &NoStats).is_ok());
+        drop_while(|| match self.body.pop(Stay::ForLock, &NoStats) {
+            Ok(_) => true,
+            Err(TryPopError::Closed) => false,
+            Err(_) => core::mem::take(&mut looks_again) && outwait_publishers(),
+        });
     }
 
     #[cfg(feature = "std")]

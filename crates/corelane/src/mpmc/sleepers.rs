@@ -17,7 +17,8 @@
 //!      there is something.
 //!
 //! 4. When the last receiver is gone a flag in the count says so. It takes the same barrier: a push either sees the
-//!    flag or has put its item where the receiver that went finds it.
+//!    flag or has put its item where the receiver that went finds it. Where there is no membarrier that receiver looks
+//!    once more, a millisecond later, if its first look found a push in the middle of its call.
 //!
 //! # Progress
 //!
@@ -70,7 +71,8 @@ impl Sleepers {
     }
 
     /// No thread will ever come here any more, nor is one here. The caller looks at the queue after that: of it and a
-    /// thread that changes the queue one sees the other.
+    /// thread that changes the queue one sees the other; where there is no membarrier, once it has
+    /// [waited](crate::wait::outwait_publishers).
     pub(super) fn are_gone(&self) {
         self.count.fetch_or(GONE, AcqRel);
         heavy_barrier();

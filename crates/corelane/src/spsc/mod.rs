@@ -68,9 +68,10 @@
 //!   waits. A push beside the drop is either refused and gives its item back, or accepted, and then its item is dropped
 //!   as well. Later pushes are refused.
 //!
-//! There is one exception. Without membarrier (systems other than Linux, no `std`, a sandbox that refuses the call,
-//! Miri) an item pushed beside the consumer's `close` or drop may be accepted and then dropped with the queue. No
-//! thread sleeps longer than 1 ms at a time there, either.
+//! Without membarrier (systems other than Linux, a sandbox that refuses the call, Miri) the consumer's `close` takes a
+//! millisecond for that, as does its drop where items have a drop of their own, unless the producer has closed before.
+//! Without `std` there is one exception: an item pushed beside the consumer's `close` or drop may be accepted and then
+//! dropped with the queue.
 //!
 //! # Which one?
 //!

@@ -97,6 +97,21 @@ use core::fmt::Debug;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use core::time::Duration;
 
+/// After the heavy half of the barrier, for an end that then looks for the last time. Where there is no membarrier a
+/// publisher may overlook what that end has written. Then this waits until what such a publisher has published is to be
+/// seen, and returns true.
+pub(crate) fn outwait_publishers() -> bool {
+    let overlooked = sync::parks_are_bounded();
+    #[cfg(feature = "std")]
+    if overlooked {
+        #[cfg(loom)]
+        sync::outwait();
+        #[cfg(not(any(loom, shuttle)))]
+        std::thread::sleep(sleeper::BOUND);
+    }
+    overlooked
+}
+
 /// What a waiting thread does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -16,6 +16,7 @@ pub(crate) fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn(
     barrier.stands_in(|| {
         builder.check(move || {
             counter.fetch_add(1, Relaxed);
+            Barrier::begin();
             model();
         });
     });

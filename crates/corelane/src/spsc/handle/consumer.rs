@@ -1,7 +1,6 @@
 //! The receiving end.
 
 use super::{NotSync, aside};
-#[cfg(feature = "std")]
 use crate::end::Control;
 #[cfg(feature = "std")]
 use crate::end::wait::look;
@@ -264,15 +263,26 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     ///
     /// What becomes of an item that is pushed beside it: see [closing](crate::spsc#closing).
     pub fn close(&mut self) {
-        if self.raw.control().begin_close() {
-            let end = self.raw.seal();
-            if !self.raw.control().seal(end) {
-                let end = self.raw.seal();
-                debug_assert!(
-                    self.raw.control().producer_sealed_at(end),
-                    "nothing is published behind the producer's seal"
-                );
+        if !self.raw.control().is_sealed() {
+            if self.raw.control().begin_close() {
+                Control::outwait();
             }
+            self.seal();
+        }
+    }
+
+    /// Second half of a close, unless it is over.
+    pub(crate) fn seal(&mut self) {
+        if self.raw.control().is_sealed() {
+            return;
+        }
+        let end = self.raw.seal();
+        if !self.raw.control().seal(end) {
+            let end = self.raw.seal();
+            debug_assert!(
+                self.raw.control().producer_sealed_at(end),
+                "nothing is published behind the producer's seal"
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::body::{ALIGN, Body, EMPTY, UNLIMITED, Word, header, position};
 use super::rx::Rx;
+use crate::end::Control;
 use crate::end::wait::{Look, Waited, wait_until};
 #[cfg(feature = "std")]
 use crate::error::PopTimeoutError;
@@ -165,7 +166,10 @@ impl<W, S: Recorder> Consumer<W, S> {
     ///
     /// What becomes of a message that is pushed beside it: see [closing](crate::spsc#closing).
     pub fn close(&mut self) {
-        if self.raw.shared.control.begin_close() {
+        if !self.raw.shared.control.is_sealed() {
+            if self.raw.shared.control.begin_close() {
+                Control::outwait();
+            }
             let end = self.raw.seal();
             if !self.raw.shared.control.seal(end) {
                 let end = self.raw.seal();
