@@ -696,3 +696,24 @@ impl<T, D: Design<T>, W, S: Recorder> Selectable for Consumer<T, D, W, S> {
         self.raw.control().consumer.disarm();
     }
 }
+
+#[cfg(all(test, feature = "std", not(any(loom, shuttle))))]
+mod tests {
+    use crate::spsc::design::RawProducer;
+    use crate::sync::{AtomicU32, Relaxed};
+    use crate::wait::{Own, Selectable};
+    use std::boxed::Box;
+
+    /// Its word is looked at by no thread any more.
+    #[test]
+    fn a_consumer_that_goes_defers_no_wake_up() {
+        let (word, own) = (AtomicU32::new(0), Own::new());
+        let (mut producer, consumer) = crate::spsc::channel(1);
+        // SAFETY: the word is dropped later.
+        unsafe { consumer.control().defer(&word) };
+        producer.push(Box::new(1)).unwrap();
+        producer.arm(1, own.sleeper());
+        drop(consumer);
+        assert_eq!((word.load(Relaxed), producer.raw.control().producer.sleeps()), (0, false));
+    }
+}
