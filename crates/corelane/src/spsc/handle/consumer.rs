@@ -524,6 +524,7 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
             }
         }
         let mut last = Last(consumer);
+        last.0.raw.control().defer_no_more();
         // A producer that has closed pushes no more: then there is nothing to agree on.
         if !last.0.raw.control().is_closed_by_producer() {
             last.0.close();
