@@ -6,6 +6,7 @@ use corelane::error::{Closed, DispatchError, TryPopError};
 use corelane::mpmc::{self, lanes};
 use corelane::spsc::{self, Options, stream};
 use corelane::wait::{Next, Select, Strategy, WaitState};
+use futures_util::Sink;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -313,31 +314,60 @@ fn the_key_of_a_job() {
 }
 
 fn the_key_of_a_returned_job() {
-    let blows = Arc::new(AtomicBool::new(false));
-    let own = blows.clone();
+    /// The job that a call is to hand out: it is kept with the others, or stays in the vector.
+    const NEW: u64 = 1_000;
+    const SOON: Duration = Duration::from_millis(1);
+    // The key panics at the call of this number, or not at all where it is 0.
+    let fuse = Arc::new(AtomicUsize::new(0));
+    let own = fuse.clone();
     let key = move |job: &u64| {
-        if own.swap(false, SeqCst) {
+        if own.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) == Ok(1) {
             panic!("a key")
         }
         *job
     };
-    for call in 0..2 {
+    // One queue is full: the first key is asked for before a job goes out, the second by a call that waits for room.
+    for (asked, call) in (0..7).map(|call| (1, call)).chain((3..7).map(|call| (2, call))).chain([(3, 3)]) {
         let route = ByKey::new(key.clone());
-        let (mut dispatcher, mut workers) = Builder::new(2).capacity(8).route(route).build::<u64>().unwrap();
-        (0..8).for_each(|job| dispatcher.dispatch(job).unwrap());
+        let (mut dispatcher, mut workers) = Builder::new(2).capacity(4).route(route).build::<u64>().unwrap();
+        let mut jobs = (0..100).filter(|&job| dispatcher.try_dispatch(job).is_ok()).collect::<Vec<_>>();
         drop(workers.remove(0));
-        blows.store(true, SeqCst);
+        fuse.store(asked, SeqCst);
         let panic = match call {
             0 => panics(|| dispatcher.flush()),
-            _ => panics(|| dispatcher.try_dispatch_batch(&mut vec![8])),
+            1 => panics(|| dispatcher.try_dispatch_batch(&mut vec![NEW])),
+            2 => panics(|| dispatcher.try_dispatch(NEW)),
+            3 => panics(|| dispatcher.dispatch(NEW)),
+            4 => panics(|| dispatcher.dispatch_timeout(NEW, SOON)),
+            5 => panics(|| dispatcher.dispatch_collecting(NEW, &mut Collector::<u64>::new(1), |_, _| {})),
+            _ => {
+                let mut end = dispatcher.into_async();
+                let panic = panics(|| poll(&Task::new(), &mut end.dispatch(NEW)));
+                dispatcher = end.into_blocking();
+                panic
+            }
         };
-        assert_eq!(panic, "a key");
-        dispatcher.flush();
+        assert_eq!((panic.as_str(), fuse.load(SeqCst)), ("a key", 0));
+        jobs.extend((call > 1).then_some(NEW));
         drop(workers);
+        dispatcher.flush();
         let mut undone = dispatcher.join().unwrap_err().undone;
         undone.sort_unstable();
-        assert_eq!(undone, (0..8).collect::<Vec<_>>());
+        assert_eq!(undone, jobs, "asked {asked} times, call {call}");
     }
+    // A sink that has said that it is ready.
+    let (mut dispatcher, mut workers) = Builder::new(2).route(ByKey::new(key)).build::<u64>().unwrap();
+    (0..8).for_each(|job| dispatcher.dispatch(job).unwrap());
+    drop(workers.remove(0));
+    fuse.store(1, SeqCst);
+    assert_eq!(panics(|| dispatcher.flush()), "a key");
+    let mut end = dispatcher.into_async();
+    fuse.store(1, SeqCst);
+    assert_eq!(panics(|| Pin::new(&mut end).start_send(NEW)), "a key");
+    drop(workers);
+    let mut undone = end.into_blocking().join().unwrap_err().undone;
+    undone.sort_unstable();
+    assert_eq!(undone, (0..8).chain([NEW]).collect::<Vec<_>>());
 }
 
 fn the_work_of_a_worker() {
