@@ -465,12 +465,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Sink<T> for AsyncDispatcher
     fn start_send(mut self: Pin<&mut Self>, job: T) -> Result<(), Self::Error> {
         let end = &mut self.dispatcher;
         // What has come back takes no room before it is heard of.
-        if end.unsettled
-            && let Err(refusal) = end.settle()
-        {
-            return Err(refusal.map(|()| Some(job)));
-        }
-        end.send(job).map_err(|refusal| refusal.map(Some))
+        let sent = if end.unsettled { end.dispatch_behind(job) } else { end.send(job) };
+        sent.map_err(|refusal| refusal.map(Some))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -509,7 +505,7 @@ pub struct Dispatch<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive, R = Round
 impl<T, Q: Queue<T>, W: Strategy, R> Unpin for Dispatch<'_, T, Q, W, R> {}
 
 impl<T, Q: Queue<T>, W: Strategy, R> Dispatch<'_, T, Q, W, R> {
-    /// Gives up, and gives back the job; `None` if the future was ready.
+    /// Gives up, and gives back the job; `None` if the future was ready, or has panicked.
     pub fn into_job(self) -> Option<T> {
         self.job
     }
@@ -523,7 +519,11 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Future for Dispatch<'_, T, 
         let Self { dispatcher, job } = &mut *self;
         assert!(job.is_some(), "{POLLED_AGAIN}");
         dispatcher.poll_room(context, |end| match end.try_dispatch(job.take().expect(POLLED_AGAIN)) {
-            Err(DispatchError::Full(back)) => Err(end.wanted(Some(job.insert(back)))),
+            Err(DispatchError::Full(back)) => {
+                let (back, wanted) = end.keeping(back, |end, job| end.wanted(Some(job)));
+                *job = Some(back);
+                Err(wanted)
+            }
             done => Ok(done),
         })
     }

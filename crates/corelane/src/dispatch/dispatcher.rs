@@ -332,12 +332,39 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// With the job, see [`DispatchError`].
     #[inline]
     pub fn try_dispatch(&mut self, job: T) -> Result<(), DispatchError<T>> {
-        if self.is_unsettled()
-            && let Err(refusal) = self.settle()
-        {
-            return Err(refusal.map(|()| job));
+        if self.is_unsettled() {
+            return self.dispatch_behind(job);
         }
         self.send(job)
+    }
+
+    /// Hands a job to a worker when what came back has gone out.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn dispatch_behind(&mut self, job: T) -> Result<(), DispatchError<T>> {
+        match self.keeping(job, |end, _| end.settle()) {
+            (job, Ok(())) => self.send(job),
+            (job, Err(refusal)) => Err(refusal.map(|()| job)),
+        }
+    }
+
+    /// Calls while a job is still to be handed out. If the key of a job that came back panics in that call, this job is
+    /// kept behind those.
+    pub(super) fn keeping<O>(&mut self, job: T, call: impl FnOnce(&mut Self, &T) -> O) -> (T, O) {
+        struct Kept<'a, T, Q: Queue<T>, W: Strategy, R> {
+            end: &'a mut Dispatcher<T, Q, W, R>,
+            job: Option<T>,
+        }
+        impl<T, Q: Queue<T>, W: Strategy, R> Drop for Kept<'_, T, Q, W, R> {
+            fn drop(&mut self) {
+                if !self.end.returned.is_empty() {
+                    self.end.returned.extend(self.job.take());
+                }
+            }
+        }
+        let mut kept = Kept { end: self, job: Some(job) };
+        let output = call(kept.end, kept.job.as_ref().expect("it was just put there"));
+        (kept.job.take().expect("it was just put there"), output)
     }
 
     /// Hands a job to a worker when nothing is to be done before.
@@ -398,7 +425,9 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Err(DispatchError::Timeout(job));
             }
-            self.wait_for_room(Some(&job), deadline);
+            let (back, wanted) = self.keeping(job, |end, job| end.wanted(Some(job)));
+            job = back;
+            self.wait_for_room(wanted, deadline);
         }
     }
 
@@ -451,7 +480,10 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             // SAFETY: jobs that are `Copy` may be used again.
             match unsafe { self.dispatch_run(jobs[done..].as_ptr(), jobs.len() - done) } {
                 Ok(run) => done += run,
-                Err(DispatchError::Full(())) => self.wait_for_room(Some(&jobs[done]), None),
+                Err(DispatchError::Full(())) => {
+                    let wanted = self.wanted(Some(&jobs[done]));
+                    self.wait_for_room(wanted, None);
+                }
                 Err(refusal) => return Err(refusal.map(|()| done)),
             }
         }
@@ -492,8 +524,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
                         return Err(DispatchError::Timeout(()));
                     }
                     // SAFETY: a job lies there, which no other thread takes meanwhile.
-                    let job = unsafe { &*jobs.rest().0 };
-                    self.wait_for_room(Some(job), deadline);
+                    let wanted = self.wanted(Some(unsafe { &*jobs.rest().0 }));
+                    self.wait_for_room(wanted, deadline);
                 }
                 Err(refusal) => return Err(refusal),
             }
@@ -580,7 +612,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
             while let Ok((worker, result)) = results.try_collect() {
                 each(worker, result);
             }
-            let wanted = self.wanted(Some(&job));
+            let (back, wanted) = self.keeping(job, |end, job| end.wanted(Some(job)));
+            job = back;
             let (lines, desk) = (&mut self.lines[wanted], &*self.desk);
             let room = |_: &Line<T, Q, W>| 1;
             // Without producers it is always ready, to say so.
@@ -651,7 +684,8 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
     /// If a worker has panicked, or jobs are left undone.
     pub fn join(mut self) -> Result<(), Unfinished<T>> {
         while let Err(DispatchError::Full(())) = self.settle() {
-            self.wait_for_room(None, None);
+            let wanted = self.wanted(None);
+            self.wait_for_room(wanted, None);
         }
         self.lines.iter_mut().for_each(|line| line.sender.close());
         let own = Own::new();
@@ -794,11 +828,10 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         }
     }
 
-    /// Waits until there is room for more than a job, or a worker of those it might go to has left.
+    /// Waits until there is room for more than a job at one of these lines, or a worker of theirs has left.
     #[cold]
     #[inline(never)]
-    fn wait_for_room(&mut self, job: Option<&T>, deadline: Option<Instant>) {
-        let wanted = self.wanted(job);
+    fn wait_for_room(&mut self, wanted: Range<usize>, deadline: Option<Instant>) {
         let lines = &mut self.lines[wanted];
         if lines.is_empty() {
             return;
