@@ -4,6 +4,7 @@ use crate::support::{Task, poll};
 use corelane::dispatch::{self, Builder, ByKey, Collector};
 use corelane::error::{Closed, DispatchError, TryPopError};
 use corelane::mpmc::{self, lanes};
+use corelane::spsc::asynchronous::BUDGET;
 use corelane::spsc::{self, Options, stream};
 use corelane::wait::{Next, Select, Strategy, WaitState};
 use futures_util::Sink;
@@ -158,6 +159,23 @@ fn a_wake_up() {
         assert_eq!((receiver.try_pop(), ARMED.load(SeqCst)), (Ok(1), false));
     }
     assert_eq!((select[key].try_push(2), receiver.try_pop()), (Ok(()), Ok(2)));
+    drop(select);
+
+    // By a poll, which gives other tasks a turn: of an end, and of a set.
+    let (mut producer, consumer) = spsc::channel(BUDGET as usize + 2);
+    while producer.try_push(1).is_ok() {}
+    let mut consumer = consumer.into_async();
+    (0..BUDGET).for_each(|_| assert!(poll_with(&waker, &mut consumer.pop()).is_ready()));
+    ARMED.store(true, SeqCst);
+    assert!(poll_with(&waker, &mut consumer.pop()).is_pending() && !ARMED.load(SeqCst));
+    assert!(poll_with(&waker, &mut consumer.pop()).is_ready());
+    let mut select = Select::new();
+    select.add(consumer.into_blocking());
+    (0..BUDGET).for_each(|_| assert!(poll_with(&waker, &mut pin!(select.wait_async())).is_ready()));
+    let mut wait = pin!(select.wait_async());
+    ARMED.store(true, SeqCst);
+    assert!(poll_with(&waker, &mut wait).is_pending() && !ARMED.load(SeqCst));
+    assert!(poll_with(&waker, &mut wait).is_ready());
 }
 
 fn the_drop_of_a_waker() {
@@ -253,6 +271,17 @@ fn the_clone_of_a_waker() {
     assert!(poll_with(&waker, &mut consumer.pop()).is_pending());
     producer.push(1).unwrap();
     assert_eq!(poll_with(&waker, &mut consumer.pop()), Poll::Ready(Ok(1)));
+
+    // A future is polled again as if nothing had been.
+    let mut select = Select::new();
+    select.add(consumer.into_blocking());
+    let mut wait = pin!(select.wait_async());
+    ARMED.store(true, SeqCst);
+    assert_eq!(panics(|| poll_with(&waker, &mut wait).is_ready()), "a waker");
+    let task = Task::new();
+    assert!(poll(&task, &mut wait).is_pending());
+    producer.push(2).unwrap();
+    assert!(task.wakes() == 1 && poll(&task, &mut wait).is_ready());
 }
 
 fn the_drop_of_an_item() {
