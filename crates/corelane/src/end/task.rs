@@ -4,7 +4,7 @@
 use super::End;
 use super::wait::{Look, Waited, look};
 use crate::sync::{heavy_barrier, parks_are_bounded};
-use crate::wait::Doubt;
+use crate::wait::{Doubt, wake_quietly};
 use core::task::{Context, Poll, ready};
 
 /// Ready calls of an end after which one is pending, so that other tasks get a turn.
@@ -62,7 +62,7 @@ impl Polls {
             return false;
         }
         self.ready = 0;
-        context.waker().wake_by_ref();
+        wake_quietly(context.waker());
         true
     }
 
@@ -112,7 +112,7 @@ impl Polls {
     pub(crate) fn is_pending<O>(&mut self, context: &Context<'_>, again: bool) -> Poll<O> {
         self.ready = 0;
         if again {
-            context.waker().wake_by_ref();
+            wake_quietly(context.waker());
         } else {
             self.doubt.is_pending(context.waker());
         }

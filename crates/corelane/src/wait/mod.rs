@@ -85,7 +85,7 @@ pub(crate) use sleeper::{Own, Sleeper, SleeperCell, Token};
 #[cfg(feature = "async")]
 pub(crate) use timer::Doubt;
 #[cfg(feature = "async")]
-pub(crate) use waker::WakerCell;
+pub(crate) use waker::{WakerCell, wake_quietly};
 
 use crate::sync;
 #[cfg(feature = "std")]

@@ -761,12 +761,7 @@ impl<'a, W: Strategy> Select<'a, W> {
             self.polled == 0,
             "`wait_async` cannot wait for the file descriptors in this set: wait for them by the task's runtime"
         );
-        self.wait_in_task()
-    }
-
-    #[cfg(feature = "async")]
-    async fn wait_in_task(&mut self) -> Option<Ready> {
-        /// Takes the flags down when the future is dropped.
+        /// Takes the flags down when the future is ready, or dropped.
         struct Waiting<'s, 'a, W: Strategy>(&'s mut Select<'a, W>);
         impl<W: Strategy> Drop for Waiting<'_, '_, W> {
             fn drop(&mut self) {
@@ -776,8 +771,15 @@ impl<'a, W: Strategy> Select<'a, W> {
                 }
             }
         }
-        let waiting = Waiting(self);
-        core::future::poll_fn(|context| waiting.0.poll(context)).await
+        // Not an `async` block: the panic of a waker's clone would be the end of that.
+        let mut waiting = Some(Waiting(self));
+        core::future::poll_fn(move |context| {
+            let ready = waiting.as_mut().expect(crate::end::task::POLLED_AGAIN).0.poll(context);
+            if ready.is_ready() {
+                waiting = None;
+            }
+            ready
+        })
     }
 
     #[cfg(feature = "async")]
@@ -793,7 +795,7 @@ impl<'a, W: Strategy> Select<'a, W> {
             }
             self.in_a_row = 0;
             self.next = ready.index();
-            context.waker().wake_by_ref();
+            super::wake_quietly(context.waker());
             return Poll::Pending;
         }
         self.in_a_row = 0;
@@ -801,7 +803,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         let waker = sleeper.waker().expect("made for it");
         if !waker.exchange(Some(context.waker().clone())) {
             // The task that is just being woken may be that of an earlier poll.
-            context.waker().wake_by_ref();
+            super::wake_quietly(context.waker());
             return Poll::Pending;
         }
         // Asked after the waker was put: an end that has taken its flag down and has not said so yet finds that waker.

@@ -145,6 +145,7 @@ mod timed {
 #[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
 mod untimed {
     use super::Waker;
+    use crate::wait::wake_quietly;
 
     /// Whether a publisher may overlook the flags of a wait.
     #[derive(Debug, Default)]
@@ -160,7 +161,7 @@ mod untimed {
 
         pub(crate) fn is_pending(&self, waker: &Waker) {
             if self.0 {
-                waker.wake_by_ref();
+                wake_quietly(waker);
             }
         }
     }

@@ -65,6 +65,11 @@ pub(super) fn quietly(foreign: impl FnOnce()) {
     }
 }
 
+/// Wakes the task that is just polled.
+pub(crate) fn wake_quietly(waker: &Waker) {
+    quietly(|| waker.wake_by_ref());
+}
+
 /// A waker, or none.
 pub(crate) struct WakerCell {
     holder: AtomicU32,
