@@ -17,10 +17,12 @@ use corelane::wait::{Select, Selectable};
 use scaled::at_most;
 use std::future::{Future, poll_fn};
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::pin::pin;
+use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, RawWaker, RawWakerVTable, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -208,6 +210,35 @@ fn a_task_of_a_child_is_polled_once_more() {
     assert_eq!(status, 0, "the child's task was not woken");
 }
 
+/// A task that is polled twice within the millisecond has a waker too many for the second look.
+fn a_waker_whose_drop_panics_disturbs_no_poll() {
+    /// The second drop of a poll panics: the first is that of the waker at the end.
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    static TABLE: RawWakerVTable = RawWakerVTable::new(
+        |_| RawWaker::new(null(), &TABLE),
+        drop,
+        drop,
+        |_| {
+            if DROPS.fetch_add(1, SeqCst) == 1 {
+                panic!("a waker");
+            }
+        },
+    );
+    // SAFETY: the table's functions keep to the contract: there are no data.
+    let waker = ManuallyDrop::new(unsafe { Waker::from_raw(RawWaker::new(null(), &TABLE)) });
+    let mut context = Context::from_waker(&waker);
+    let has_panicked = (0..1_000).any(|_| {
+        let (_producer, consumer) = queue::<spsc::Lane>(2);
+        let mut consumer = consumer.into_async();
+        let mut pop = pin!(consumer.pop());
+        assert!(pop.as_mut().poll(&mut context).is_pending());
+        DROPS.store(0, SeqCst);
+        assert!(pop.as_mut().poll(&mut context).is_pending());
+        DROPS.swap(2, SeqCst) >= 2
+    });
+    assert!(has_panicked, "it was never polled twice within a millisecond");
+}
+
 /// The dispatcher waits for two queues at once, and at the end for two workers to leave.
 fn a_fan_out_of_tasks(capacity: usize) {
     let (dispatcher, workers) = dispatch::channel::<u64>(2, capacity);
@@ -268,4 +299,5 @@ fn without_membarrier() {
     });
     watchdog::guard(a_task_at_a_set_is_idle);
     watchdog::guard(a_task_of_a_child_is_polled_once_more);
+    watchdog::guard(a_waker_whose_drop_panics_disturbs_no_poll);
 }

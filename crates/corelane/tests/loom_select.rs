@@ -10,7 +10,6 @@ mod explore;
 #[path = "support/ledger.rs"]
 mod ledger;
 #[cfg(feature = "async")]
-#[allow(dead_code, reason = "no test here looks into the task")]
 #[path = "support/task.rs"]
 mod task;
 
@@ -25,6 +24,8 @@ use explore::explore_with;
 use ledger::{Item, Ledger};
 use loom::thread;
 use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Explores a model in which threads park: once with fences in the membarrier's place, and once with less, which hides
 /// less.
@@ -96,6 +97,27 @@ fn an_end_that_closes_wakes_it() {
         }
         assert_eq!(select.wait(), None);
         goes.join().unwrap();
+    });
+}
+
+/// A set holds a sender of lanes that is full. One thread closes the queue, and finds another one in the middle of the
+/// lane, which drops what is inside: that one wakes the task.
+#[cfg(feature = "async")]
+#[test]
+fn a_close_beside_the_last_receiver_wakes_a_sender() {
+    explore(2, || {
+        let (mut tx, rx) = mpmc::lanes::channel_with(1, Options::new().wait(Park)).unwrap();
+        let closes = tx.clone();
+        tx.try_push(1).unwrap();
+        let mut select = Select::with(Park);
+        select.add(tx);
+        let task = Arc::new(task::Task::default());
+        let mut wait = Box::pin(select.wait_async());
+        assert!(task::poll(&task, &mut wait).is_pending());
+        let closer = thread::spawn(move || closes.close());
+        drop(rx);
+        closer.join().unwrap();
+        assert!(task.wakes.load(Relaxed) != 0);
     });
 }
 
