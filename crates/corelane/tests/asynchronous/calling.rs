@@ -209,41 +209,49 @@ fn wakes_in(select: &mut Select<'_>, calls: &Arc<Calls>, call: impl FnOnce()) {
     assert!(calls.were_made() > before, "the waker was not woken");
 }
 
+/// A waker that makes every call of a sender and a receiver, whose types have nothing in common but names. What one
+/// family alone has is given.
+macro_rules! every_call {
+    ($ends:expr, $closes:expr, |$receiver:ident| $looks:expr) => {{
+        let (ends, closes) = (reached($ends.clone()), $closes);
+        Calls::new(move || {
+            // Not by a wake-up of its own.
+            let Ok(mut ends) = ends.try_lock() else { return };
+            let Some((sender, $receiver)) = &mut *ends else { return };
+            let _ = sender.try_push(90);
+            let _ = sender.push_timeout(91, at_once());
+            let _ = sender.try_push_batch(&mut vec![92]);
+            let _ = sender.push_batch_timeout(&mut vec![93], at_once());
+            let _ = (sender.len(), sender.is_empty(), sender.capacity(), sender.is_closed());
+            let _ = ($receiver.is_closed(), $looks);
+            let mut others = Select::new();
+            others.add(sender.clone());
+            others.add($receiver.clone());
+            let _ = others.try_wait();
+            drop(others);
+            let _ = $receiver.try_pop();
+            let _ = $receiver.pop_timeout(at_once());
+            let _ = $receiver.try_pop_batch(&mut Vec::new(), 1);
+            let _ = $receiver.pop_batch_timeout(&mut Vec::new(), 1, at_once());
+            if closes {
+                sender.close();
+                $receiver.close();
+                assert!(sender.push(94).is_err());
+                while $receiver.pop().is_ok() {}
+                *ends = None;
+            }
+        })
+    }};
+}
+
 pub(crate) fn every_call_of_a_shared_queue<D: Design<u64>>() {
     type Ends<D> = (mpmc::Sender<u64, D>, mpmc::Receiver<u64, D>);
 
     fn ends<D: Design<u64>>() -> Ends<D> {
         mpmc::any_channel(2, mpmc::Options::new()).unwrap()
     }
-    fn calls<D: Design<u64>>((sender, receiver): &Ends<D>, closes: bool) -> Arc<Calls> {
-        let ends = reached((sender.clone(), receiver.clone()));
-        Calls::new(move || {
-            // Not by a wake-up of its own.
-            let Ok(mut ends) = ends.try_lock() else { return };
-            let Some((sender, receiver)) = &mut *ends else { return };
-            let _ = sender.try_push(90);
-            let _ = sender.push_timeout(91, at_once());
-            let _ = sender.try_push_batch(&mut vec![92]);
-            let _ = sender.push_batch_timeout(&mut vec![93], at_once());
-            let _ = (sender.len(), sender.is_empty(), sender.capacity(), sender.is_closed());
-            let _ = (receiver.len(), receiver.is_empty(), receiver.capacity(), receiver.is_closed());
-            let mut others = Select::new();
-            others.add(sender.clone());
-            others.add(receiver.clone());
-            let _ = others.try_wait();
-            drop(others);
-            let _ = receiver.try_pop();
-            let _ = receiver.pop_timeout(at_once());
-            let _ = receiver.try_pop_batch(&mut Vec::new(), 1);
-            let _ = receiver.pop_batch_timeout(&mut Vec::new(), 1, at_once());
-            if closes {
-                sender.close();
-                receiver.close();
-                assert!(sender.push(94).is_err());
-                while receiver.pop().is_ok() {}
-                *ends = None;
-            }
-        })
+    fn calls<D: Design<u64>>(ends: &Ends<D>, closes: bool) -> Arc<Calls> {
+        every_call!(ends, closes, |receiver| (receiver.len(), receiver.is_empty(), receiver.capacity()))
     }
 
     type Change<D> = fn(Ends<D>);
@@ -300,33 +308,8 @@ pub(crate) fn every_call_of_a_shared_queue<D: Design<u64>>() {
 fn every_call_of_lanes() {
     type Ends = (lanes::Sender<u64>, lanes::Receiver<u64>);
 
-    fn calls((sender, receiver): &Ends, closes: bool) -> Arc<Calls> {
-        let ends = reached((sender.clone(), receiver.clone()));
-        Calls::new(move || {
-            let Ok(mut ends) = ends.try_lock() else { return };
-            let Some((sender, receiver)) = &mut *ends else { return };
-            let _ = sender.try_push(90);
-            let _ = sender.push_timeout(91, at_once());
-            let _ = sender.try_push_batch(&mut vec![92]);
-            let _ = sender.push_batch_timeout(&mut vec![93], at_once());
-            let _ = (sender.len(), sender.is_empty(), sender.capacity(), sender.is_closed(), receiver.is_closed());
-            let mut others = Select::new();
-            others.add(sender.clone());
-            others.add(receiver.clone());
-            let _ = others.try_wait();
-            drop(others);
-            let _ = receiver.try_pop();
-            let _ = receiver.pop_timeout(at_once());
-            let _ = receiver.try_pop_batch(&mut Vec::new(), 1);
-            let _ = receiver.pop_batch_timeout(&mut Vec::new(), 1, at_once());
-            if closes {
-                sender.close();
-                receiver.close();
-                assert!(sender.push(94).is_err());
-                while receiver.pop().is_ok() {}
-                *ends = None;
-            }
-        })
+    fn calls(ends: &Ends, closes: bool) -> Arc<Calls> {
+        every_call!(ends, closes, |receiver| ())
     }
 
     type Change = fn(Ends);
