@@ -24,7 +24,7 @@ use corelane::Barrier;
 use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::{self, Design, Lane, Linked, Options};
 use corelane::wait::{Park, Select, Spin, Strategy};
-use explore::explore_with;
+use explore::{explore_with, quick};
 use ledger::{Item, Ledger};
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use loom::thread;
@@ -659,9 +659,9 @@ mod models {
             }
             pusher.join().unwrap();
         }
-        explore_with(Barrier::Fences, 2, || hand_over::<D>(3));
         // For the third item both park again, which takes minutes with less order: the gate leaves it out.
-        let items = if std::env::var_os("CORELANE_QUICK_MODELS").is_some() { 2 } else { 3 };
+        let items = quick(2, 3);
+        explore_with(Barrier::Fences, 2, move || hand_over::<D>(items));
         explore_with(Barrier::ReadModifyWrite, 2, move || hand_over::<D>(items));
     }
 
@@ -1506,18 +1506,24 @@ mod streams {
         });
     }
 
+    /// A thread makes room meanwhile.
+    fn full_within_a_limit() -> (Producer<Park>, thread::JoinHandle<Consumer<Park>>) {
+        let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
+        assert_eq!(producer.try_push_batch(&["a", "b"]), Ok(2));
+        let popper = thread::spawn(move || {
+            assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
+            assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
+            // Empty, or what was pushed as soon as there was room.
+            let _ = consumer.try_pop();
+            consumer
+        });
+        (producer, popper)
+    }
+
     #[test]
     fn a_pop_wakes_the_producer_that_waits_within_a_limit() {
         explore(3, || {
-            let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
-            assert_eq!(producer.try_push_batch(&["a", "b"]), Ok(2));
-            let popper = thread::spawn(move || {
-                assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
-                assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
-                // Empty, or what was pushed as soon as there was room.
-                let _ = consumer.try_pop();
-                consumer
-            });
+            let (mut producer, popper) = full_within_a_limit();
             producer.push(b"0123456789abcdef").unwrap();
             drop(popper.join().unwrap());
         });
@@ -1541,15 +1547,7 @@ mod streams {
     #[test]
     fn a_producer_moves_between_two_waits() {
         fn model() {
-            let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
-            assert_eq!(producer.try_push_batch(&["a", "b"]), Ok(2));
-            let popper = thread::spawn(move || {
-                assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
-                assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
-                // Empty, or what was pushed as soon as there was room.
-                let _ = consumer.try_pop();
-                consumer
-            });
+            let (mut producer, popper) = full_within_a_limit();
             producer.push(b"c").unwrap();
             thread::spawn(move || producer.push(b"d").unwrap()).join().unwrap();
             drop(popper.join().unwrap());

@@ -17,7 +17,7 @@ use corelane::error::DispatchError;
 use corelane::mpmc::{BusyWait, Design, MichaelScott, Ticket, TwoLock};
 use corelane::spsc::Lane;
 use corelane::wait::Park;
-use explore::explore_with;
+use explore::{explore_with, quick};
 use ledger::{Item, Ledger};
 use loom::thread;
 
@@ -164,7 +164,7 @@ fn a_collector_moves_between_two_waits() {
 /// It sleeps for room, one worker leaves, the other makes room: for the job that came back and for the new one.
 #[test]
 fn what_comes_back_finds_another_worker() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let (mut dispatcher, mut workers) = fan_out(2, 1);
         let ledger = Ledger::default();
         dispatcher.try_dispatch(ledger.item(0)).unwrap();
@@ -251,7 +251,7 @@ fn a_join_gets_what_is_undone() {
 /// One thread dispatches and collects, a worker takes jobs and brings results; each queue has room for one.
 #[test]
 fn results_make_room_for_jobs() {
-    explore(1, || {
+    fn model() {
         let (mut dispatcher, mut workers) = Builder::new(1).capacity(1).wait(Park).build::<usize>().unwrap();
         let mut results: Collector<usize, Lane, Park> = Collector::with(1, Park);
         let (mut worker, mut producer) = (workers.remove(0), results.add().unwrap());
@@ -270,7 +270,9 @@ fn results_make_room_for_jobs() {
         }
         thread.join().unwrap();
         assert_eq!(got, [10, 11]);
-    });
+    }
+    explore_with(Barrier::Fences, 1, model);
+    explore_with(Barrier::ReadModifyWrite, quick(0, 1), model);
 }
 
 /// Over a shared queue's ring. A job in the middle of its push is not there yet, so its worker may fall asleep; and a

@@ -17,7 +17,7 @@ use corelane::mpmc::{
     self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Receiver, Scq, Sender, Ticket, TwoLock,
 };
 use corelane::wait::Park;
-use explore::explore_with;
+use explore::{explore_with, quick};
 use ledger::{Item, Ledger};
 use loom::thread;
 use std::sync::Arc;
@@ -531,7 +531,7 @@ mod models {
 
     /// Neither is known to be the last. The end comes after both items, and their pushes are not refused.
     pub(super) fn two_senders_go_at_once<D: Tested>() {
-        explore::<D>(-1, || {
+        explore::<D>(quick(-2, -1), || {
             let ((tx, rx), ledger) = (channel::<Item, D>(2), Ledger::default());
             let (other, item) = (tx.clone(), ledger.item(0));
             let sender = thread::spawn(move || other.push(item).unwrap());
