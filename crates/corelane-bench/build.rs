@@ -11,7 +11,7 @@ fn main() {
 
     let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('\x1f', " ");
     let level = env::var("OPT_LEVEL").expect("cargo sets it");
-    let profile = env::var("PROFILE").expect("cargo sets it");
+    let profile = profile().expect("a folder of the profile's name");
     println!("cargo::rustc-env=BENCH_BUILD={}", format!("{profile} build, opt-level {level} {flags}").trim_end());
 
     let commit = first_line(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]));
@@ -34,6 +34,13 @@ fn main() {
     {
         println!("cargo::rerun-if-changed={log}");
     }
+}
+
+/// The profile. `PROFILE` calls all that inherit `release` by that name.
+fn profile() -> Option<String> {
+    let out = env::var_os("OUT_DIR")?;
+    let folder = Path::new(&out).ancestors().find(|folder| folder.ends_with("build"))?.parent()?;
+    Some(folder.file_name()?.to_str()?.to_owned())
 }
 
 /// The first line of what the command prints, if it succeeds.

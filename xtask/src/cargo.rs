@@ -15,9 +15,9 @@ pub(crate) struct Target {
     package: &'static str,
     test: &'static str,
     features: &'static str,
-    /// The target holds loom's models, and is empty without `--cfg loom`.
+    /// The target holds loom's models, and needs `--cfg loom`.
     pub(crate) is_loom: bool,
-    /// The target holds shuttle's scenarios, and is empty without `--cfg shuttle`.
+    /// The target holds shuttle's scenarios, and needs `--cfg shuttle`.
     pub(crate) is_shuttle: bool,
 }
 

@@ -122,7 +122,8 @@ pub(crate) struct CoherenceArguments {
     pub(crate) check: bool,
 
     /// Writes the counts of this library's queues to this file, as data/coherence.toml has them
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["names", "regions", "check"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        conflicts_with_all = ["names", "regions", "check"])]
     pub(crate) write: Option<PathBuf>,
 }
 

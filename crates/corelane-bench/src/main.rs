@@ -112,8 +112,8 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
 
 fn run(arguments: &RunArguments) -> Result<(), String> {
     let experiments = chosen(&arguments.names)?;
-    if cfg!(debug_assertions) && !arguments.quick {
-        eprintln!("corelane-bench: this is not a release build, so its figures mean nothing; build with --release");
+    if !env!("BENCH_BUILD").starts_with("dist ") && !arguments.quick {
+        eprintln!("corelane-bench: this is no `dist` build, so its figures mean nothing; build with `--profile dist`");
     }
     let effort = match arguments.rounds {
         _ if arguments.quick => Effort::quick(),

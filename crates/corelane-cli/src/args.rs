@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Aggregate(Box<AggregateArguments>),
     Gen(GenArguments),
     /// Writes a script that completes commands in a shell
+    #[cfg_attr(not(feature = "manual"), doc = "(not in this build: feature `manual`)")]
     #[command(
         after_help = "Example:\n  corelane completions bash > ~/.local/share/bash-completion/completions/corelane"
     )]
@@ -50,6 +51,7 @@ pub(crate) enum Command {
         shell: Shell,
     },
     /// Writes a man page
+    #[cfg_attr(not(feature = "manual"), doc = "(not in this build: feature `manual`)")]
     #[command(after_help = "\
 Examples:
   corelane man > ~/.local/share/man/man1/corelane.1
@@ -95,13 +97,17 @@ Exit codes:
 #[derive(Args, Debug)]
 #[command(
     group(ArgGroup::new("endless").args(["interface", "continuous"]).multiple(true)),
-    override_usage = "corelane monitor [OPTIONS] FILE...\n       corelane monitor [OPTIONS] -i IFACE\n       corelane monitor [OPTIONS] --demo",
+    override_usage = "corelane monitor [OPTIONS] FILE...
+       corelane monitor [OPTIONS] -i IFACE
+       corelane monitor [OPTIONS] --demo",
     after_help = MONITOR_EXAMPLES,
     after_long_help = format!("{MONITOR_EXAMPLES}\n\n{MONITOR_CODES}"),
 )]
 pub(crate) struct MonitorArguments {
     /// Captures, one after the other; `-` is the standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["demo", "interface", "interfaces"])]
+    #[cfg_attr(not(feature = "zstd"), doc = "(zstd is not in this build: feature `zstd`)")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath,
+        required_unless_present_any = ["demo", "interface", "interfaces"])]
     pub(crate) files: Vec<PathBuf>,
 
     /// Analyses 2,000,000 made-up packets, and checks that exactly the planted scans are found
@@ -145,7 +151,8 @@ pub(crate) struct Capture {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
     pub(crate) filter_program: Option<PathBuf>,
 
-    /// Analyses only packets that this expression of tcpdump's language accepts (in a build with libpcap)
+    /// Analyses only packets that this expression of tcpdump's language accepts
+    #[cfg_attr(not(feature = "libpcap"), doc = "(not in this build: feature `libpcap`)")]
     #[arg(long, value_name = "EXPRESSION", value_parser = expression, conflicts_with_all = ["demo", "filter_program"])]
     pub(crate) filter: Option<String>,
 
@@ -199,6 +206,7 @@ pub(crate) struct Endless {
     pub(crate) stats_interval: Duration,
 
     /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
+    #[cfg_attr(not(feature = "metrics"), doc = "(not in this build: feature `metrics`)")]
     #[arg(long, value_name = "[ADDR:]PORT",
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) metrics: Option<String>,
@@ -220,7 +228,8 @@ pub(crate) struct Endless {
 #[group(skip)]
 pub(crate) struct Publishing {
     /// Sends failed attempts and probes there, with --continuous or -i: `file:DIR`, a folder of this machine, or
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream (in a build with NATS)
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream
+    #[cfg_attr(not(feature = "nats"), doc = "(servers are not in this build: feature `nats`)")]
     #[arg(long, value_name = "PLACE", requires_all = ["endless", "sensor"])]
     pub(crate) publish: Option<String>,
 
@@ -246,18 +255,22 @@ pub(crate) struct Publishing {
 #[group(skip)]
 pub(crate) struct Connection {
     /// A credentials file for the NATS server
+    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) nats_credentials: Option<PathBuf>,
 
     /// Certificates, in PEM, from which that of the NATS server has to come [default: those of the system]
+    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) nats_ca: Option<PathBuf>,
 
     /// A certificate, in PEM, to show to the NATS server
+    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_key")]
     pub(crate) nats_cert: Option<PathBuf>,
 
     /// The key of that certificate, in PEM
+    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_cert")]
     pub(crate) nats_key: Option<PathBuf>,
 }
@@ -291,7 +304,8 @@ pub(crate) struct Detection {
 
     /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
     /// its outermost [default: on with --protocols, --eve, --html and -i, else off]
-    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true, default_missing_value = "on")]
+    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
+        default_missing_value = "on")]
     pub(crate) tunnels: Option<Whether>,
 
     /// Attempts and probes from here count for nothing; may be given again. Packets and flows are counted all the same
@@ -355,6 +369,7 @@ pub(crate) struct Spread {
     pub(crate) analyzers: Option<u16>,
 
     /// What joins the threads
+    #[cfg_attr(not(feature = "queues"), doc = "(only the lane is in this build: feature `queues`)")]
     #[arg(long, value_name = "KIND", default_value = QueueKind::default().name(), value_parser = queues())]
     pub(crate) queue: QueueKind,
 
@@ -452,6 +467,7 @@ pub(crate) enum Format {
 }
 
 /// Shows what passes now: rates, scans, talkers, conversations, names; or what many sensors tell.
+#[cfg_attr(not(feature = "top"), doc = "(not in this build: feature `top`)")]
 ///
 /// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are told as by
 /// `corelane monitor --continuous`. Nothing is lost to a slow terminal. With --from it shows what monitors send with
@@ -480,7 +496,9 @@ or nothing could be read."
 )]
 pub(crate) struct TopArguments {
     /// Captures, one after the other; `-` is the standard input
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, required_unless_present_any = ["demo", "interface", "from"])]
+    #[cfg_attr(not(feature = "zstd"), doc = "(zstd is not in this build: feature `zstd`)")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath,
+        required_unless_present_any = ["demo", "interface", "from"])]
     pub(crate) files: Vec<PathBuf>,
 
     /// Plays 2,000,000 made-up packets with some scans
@@ -500,7 +518,8 @@ pub(crate) struct TopArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
     pub(crate) filter_program: Option<PathBuf>,
 
-    /// Shows only packets that this expression of tcpdump's language accepts (in a build with libpcap)
+    /// Shows only packets that this expression of tcpdump's language accepts
+    #[cfg_attr(not(feature = "libpcap"), doc = "(not in this build: feature `libpcap`)")]
     #[arg(
         long,
         value_name = "EXPRESSION",
@@ -543,6 +562,7 @@ pub(crate) struct TopArguments {
 pub(crate) struct Watching {
     /// Shows what sensors publish there: `file:DIR`, `nats://HOST:PORT` or `tls://HOST:PORT`. Thresholds and --forget
     /// count for shards of which no aggregator has stored its state
+    #[cfg_attr(not(feature = "nats"), doc = "(servers are not in this build: feature `nats`)")]
     // As text, since an error of the parser would show a password that should not be there.
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["files", "demo", "interface", "speed", "filter_program",
         "analyzers", "syn_timeout", "rule", "tunnels", "ignore_source", "ignore_target"])]
@@ -632,6 +652,7 @@ Exit codes: 0 done, also by SIGTERM or Ctrl-C; 1 some output is missing; 2 wrong
 could be read.")]
 pub(crate) struct AggregateArguments {
     /// Where the sensors publish: `file:DIR`, `nats://HOST:PORT` or `tls://HOST:PORT`
+    #[cfg_attr(not(feature = "nats"), doc = "(servers are not in this build: feature `nats`)")]
     // As text, since an error of the parser would show a password that should not be there.
     #[arg(long, value_name = "PLACE")]
     pub(crate) from: String,
@@ -685,6 +706,7 @@ pub(crate) struct AggregateArguments {
     pub(crate) eve: Option<PathBuf>,
 
     /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
+    #[cfg_attr(not(feature = "metrics"), doc = "(not in this build: feature `metrics`)")]
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) metrics: Option<String>,
 
@@ -762,7 +784,8 @@ fn whole<T: FromStr>(text: &str) -> Result<T, String> {
 fn expression(text: &str) -> Result<String, String> {
     match cfg!(feature = "libpcap") {
         true => Ok(text.to_owned()),
-        false => Err(left_out("libpcap", "libpcap") + "; --filter-program takes what `tcpdump -ddd EXPRESSION` prints"),
+        false => Err("--filter-program takes what `tcpdump -ddd EXPRESSION` prints; ".to_owned()
+            + &left_out("libpcap", "libpcap")),
     }
 }
 

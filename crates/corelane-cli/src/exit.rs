@@ -79,10 +79,14 @@ pub(crate) fn complain(what: impl Display) {
     }
 }
 
-/// The message for what this program was built without.
+/// The message for what this program was built without, with the commands that get it.
 pub(crate) fn left_out(what: &str, feature: &str) -> String {
+    // What the program has already is not lost. `full` is all but libpcap.
+    let libpcap = if feature == "libpcap" || cfg!(feature = "libpcap") { ",libpcap" } else { "" };
     format!(
-        "this program was built without {what}: build it with `--features {feature}`, or `full` for all but libpcap"
+        "this program was built without {what}, the feature `{feature}`; in a checkout of corelane \
+         `cargo run --release --features full{libpcap} -- ...` has it, and `cargo install --path crates/corelane-cli \
+         --locked --profile dist --features full{libpcap}` installs it"
     )
 }
 

@@ -1,5 +1,6 @@
 //! The captures of a run as one source of records.
 
+use crate::exit::left_out;
 use crate::interrupt::Interrupt;
 use crate::output::{Condition, OutputError, is_standard};
 use crate::progress::Gauge;
@@ -44,6 +45,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name)?;
         match &self.what {
+            What::Unreadable(OpenError::NoZstd) => {
+                write!(f, "is packed by zstd, which `zstd -dc` unpacks; {}", left_out("zstd", "zstd"))
+            }
             What::Unreadable(error) => error.fmt(f),
             What::Damaged(error) => error.fmt(f),
             What::Skipped(records) => write!(f, "{records} records were skipped in all and are not in the report"),

@@ -197,7 +197,7 @@ fn quoted(text: &str) -> String {
 /// A sentence for the user.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     if cfg!(not(feature = "metrics")) {
-        return Err(left_out("`/metrics`", "metrics"));
+        return Err(left_out("`--metrics`", "metrics"));
     }
     let port = text.strip_prefix(':').unwrap_or(text);
     let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());

@@ -9,7 +9,7 @@ use corelane_net::capture::Record;
 use std::convert::Infallible;
 
 pub(crate) fn run(_: TopArguments, _: &Interrupt) -> Exit {
-    refused(left_out("`top`", "top"))
+    refused(left_out("`corelane top`", "top"))
 }
 
 #[derive(Debug)]

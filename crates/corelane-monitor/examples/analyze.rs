@@ -2,7 +2,7 @@
 //! reach, the sum is what one thread reaches.
 //!
 //! ```sh
-//! cargo run --release -p corelane-monitor --example analyze -- [PACKETS [HOSTS [ROUNDS]]]
+//! cargo run --profile dist -p corelane-monitor --example analyze -- [PACKETS [HOSTS [ROUNDS]]]
 //! ```
 
 use corelane_monitor::{Dispatcher, Progress, Run, Settings, Slot, SubAnalyzer, run_single};

@@ -1,7 +1,7 @@
 //! Packets a second with 0, 1 and 2 SubAnalyzers over generated traffic in memory: every plan in each round, in rotated
 //! order.
 //!
-//! `cargo run --release -p corelane-monitor --example speed [-- PACKETS [ROUNDS]]`
+//! `cargo run --profile dist -p corelane-monitor --example speed [-- PACKETS [ROUNDS]]`
 
 use corelane_monitor::{Plan, Progress, QueueKind, Settings, Sharing, run};
 use corelane_net::capture::Reader;

@@ -252,7 +252,11 @@ impl fmt::Display for PlanError {
         match self {
             PlanError::TooManyAnalyzers => write!(f, "the plan has too many analyzers: give at most {PARTITIONS}"),
             PlanError::NotBuilt(kind) => {
-                write!(f, "this program was built without the queue {kind}; the feature `queues` has it")
+                write!(
+                    f,
+                    "this program was built without the queue {kind}; choose lane, or build corelane-monitor with its \
+                     feature `queues`"
+                )
             }
             PlanError::NoBatch(kind) => {
                 write!(f, "the queue {kind} has no batch size; leave it out, or choose bqueue or mcring")

@@ -1,4 +1,5 @@
-//! How fast synthetic traffic is made, and what it is like: `cargo run --release --example synth [PACKETS] [HOSTS]`.
+//! How fast synthetic traffic is made, and what it is like:
+//! `cargo run --profile dist -p corelane-net --example synth [PACKETS] [HOSTS]`.
 
 use std::collections::HashSet;
 use std::hint::black_box;

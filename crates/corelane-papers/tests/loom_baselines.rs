@@ -2,7 +2,6 @@
 //! `cargo loom -p corelane-papers --test loom_baselines`.
 //!
 //! See `loom.rs` and `loom_handoff.rs` of `corelane` for what loom cannot show.
-#![cfg(loom)]
 
 #[path = "../../corelane/tests/support/explore.rs"]
 mod explore;

@@ -7,7 +7,6 @@
 //! is for.
 //!
 //! A form that hangs has no model, as it has no end: see `tests/deadlock.rs`.
-#![cfg(loom)]
 
 #[path = "../../corelane/tests/support/explore.rs"]
 mod explore;

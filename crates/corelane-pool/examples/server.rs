@@ -1,5 +1,5 @@
 //! A server on localhost whose pool grows with the load and shrinks after it:
-//! `cargo run --release -p corelane-pool --example server` serves until it is stopped; with `-- --demo` it drives
+//! `cargo run --profile dist -p corelane-pool --example server` serves until it is stopped; with `-- --demo` it drives
 //! itself, and ends.
 //!
 //! A request is a line: `short`, `long` (a tenth of a second of waiting, as for a disk or another server) or `sum N`.

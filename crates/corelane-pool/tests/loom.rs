@@ -5,13 +5,12 @@
 //! No thread spins under loom, so every wait goes through the park, and there is no time: a keep-alive time of zero may
 //! be over at any moment after the thread has registered its take. A thread that is not woken is a deadlock, which loom
 //! reports; so a model whose pool is joined shows that no task and no thread was forgotten.
-#![cfg(loom)]
 
 #[path = "../../corelane/tests/support/explore.rs"]
 mod explore;
 
 use corelane::Barrier;
-use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejection, ThreadPool, Worker};
+use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejected, Rejection, ThreadPool, Worker};
 use explore::explore_with;
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, JoinHandle};
@@ -189,7 +188,7 @@ fn p27_a_start_fails() {
             let (caller, task) = (pool.clone(), runs.task());
             let caller = thread::spawn(move || caller.execute(task));
             let results = [pool.execute(runs.task()), caller.join().unwrap()];
-            let refused = |result: &&Result<(), _>| matches!(result, Err(rejected) if matches!(corelane_pool::Rejected::reason(rejected), Reason::NoThread(_)));
+            let refused = |result: &&Result<(), Rejected<_>>| matches!(result, Err(rejected) if matches!(rejected.reason(), Reason::NoThread(_)));
             let refusals = results.iter().filter(refused).count();
             // In a queue its task may be left to the thread that the other caller has started meanwhile.
             assert!(refusals == 1 || refusals == 0 && queueing == Queueing::Unbounded);

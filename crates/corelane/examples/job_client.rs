@@ -1,6 +1,6 @@
 //! The load for `job_server`: many clients at once, their latencies and the throughput.
 //!
-//! `cargo run --release -p corelane --example job_client -- --help`
+//! `cargo run --profile dist -p corelane --example job_client -- --help`
 
 mod jobs;
 

@@ -1,6 +1,6 @@
 //! A server of jobs over TCP: a dispatcher, workers with a queue each, an acknowledgement for each batch.
 //!
-//! `cargo run --release -p corelane --example job_server -- --help`
+//! `cargo run --profile dist -p corelane --example job_server -- --help`
 
 mod jobs;
 

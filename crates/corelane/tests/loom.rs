@@ -10,7 +10,6 @@
 //! it does and by more, see [`Barrier`]. And it looks for a race with the last access to an object only: a thread that
 //! loads a word and then changes it hides another's load from itself. A publisher's fence and load of its peer's word
 //! are such a case, its read-modify-write is not.
-#![cfg(all(loom, feature = "std"))]
 
 #[macro_use]
 #[path = "support/designs.rs"]

@@ -4,7 +4,6 @@
 //! What a design does with items is the business of `loom.rs`. Here it is which side wakes which task: loom reports a
 //! lost wake-up as a deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any
 //! only where no end parks.
-#![cfg(all(loom, feature = "async"))]
 
 #[path = "support/explore.rs"]
 mod explore;

@@ -4,7 +4,6 @@
 //! The queues have models of their own in `loom.rs`. What is new in a fan-out is the receiver that lies on a seat for
 //! the dispatcher, and a dispatcher that may sleep while that happens. A lost wake-up is a deadlock, which loom
 //! reports.
-#![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
 mod explore;

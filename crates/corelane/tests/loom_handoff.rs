@@ -4,7 +4,6 @@
 //! Under loom a pool begins with two nodes, so nodes are used again in almost every model; no thread spins, so every
 //! wait goes through the park; one dead node is enough for a sweep. There is no time: a time-out of zero is one that
 //! may come at any moment after the request was registered. See `loom.rs` for what loom cannot show.
-#![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
 mod explore;

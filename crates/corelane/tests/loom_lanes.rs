@@ -3,7 +3,6 @@
 //!
 //! A thread parks at once, and a turn is one item, so receivers change lanes with each. See `loom.rs` for what loom
 //! cannot show.
-#![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
 mod explore;

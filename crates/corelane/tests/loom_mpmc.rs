@@ -4,7 +4,6 @@
 //! A thread parks at once, so every wait goes through the list of sleepers. The lock-free list begins with two nodes,
 //! so nodes are used again in almost every model. There is no time: a time-out of zero is one that may come at any
 //! moment. See `loom.rs` for what loom cannot show.
-#![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
 mod explore;

@@ -3,7 +3,6 @@
 //!
 //! Two queues of each design of `spsc` are in `loom.rs`, and tickets alone in `loom_handoff.rs`. See `loom.rs` for what
 //! loom cannot show.
-#![cfg(all(loom, feature = "std"))]
 
 #[path = "support/explore.rs"]
 mod explore;

@@ -328,7 +328,8 @@ proptest! {
         let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
         let before = LIVE.get();
         prop_assert_eq!(before, 0, "a queue before this one has left memory behind");
-        let (tx, rx) = stream::channel_with::<Adaptive, spsc::NoStats>(Options::new().tuning(tuning).start_at(start)).unwrap();
+        let options = Options::new().tuning(tuning).start_at(start);
+        let (tx, rx) = stream::channel_with::<Adaptive, spsc::NoStats>(options).unwrap();
         let most = limit.map_or(UNLIMITED, |bytes| bytes / 8 * 8);
         let mut stream = Stream { tx, rx, model: VecDeque::new(), segment, cached, most, longest: 0, number: 0 };
         for call in calls {

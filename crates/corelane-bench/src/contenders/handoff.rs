@@ -69,7 +69,10 @@ macro_rules! many_to_many {
 }
 
 macro_rules! shared {
-    ($(#[doc = $doc:literal])+ $name:ident, $label:literal, $kind:ident, $queue:ty, $new:expr, $put:expr, $take:expr) => {
+    (
+        $(#[doc = $doc:literal])+
+        $name:ident, $label:literal, $kind:ident, $queue:ty, $new:expr, $put:expr, $take:expr
+    ) => {
         many_to_many!(
             $(#[doc = $doc])+ $name, $label, $kind, Arc<$queue>, Arc<$queue>, shared($new), $put, $take
         );

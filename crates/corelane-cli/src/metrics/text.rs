@@ -26,9 +26,6 @@ impl Collected for Snapshot {
         let interfaces = |number: fn(&Interface) -> u64| {
             self.interfaces.iter().map(move |interface| (interface.name.as_str(), number(interface)))
         };
-        let outputs = |number: fn(&OutputState) -> u64| {
-            self.outputs.iter().map(move |output| (output.name.as_str(), number(output)))
-        };
         out.counters(
             "capture_packets",
             "Packets that passed the filter, dropped ones included",
@@ -61,11 +58,9 @@ impl Collected for Snapshot {
         out.counters("evicted", "What gave way to something newer", "reason", items(&self.evicted))?;
         out.counters("alerts", "Alerts", "kind", items(&self.alerts))?;
         out.counters("events", "Events that were written", "type", items(&self.events))?;
-        out.counters("output_errors", "Attempts to write that failed", "output", outputs(|of| of.errors))?;
-        out.counters("output_dropped", "Lines or records that were lost", "output", outputs(|of| of.dropped))?;
+        out.outputs(&self.outputs)?;
         out.gauges("queue_fill_ratio", "Fill of the queues before a stage", "stage", items(&self.queue_fill))?;
-        let labels = [("version", env!("CARGO_PKG_VERSION"))];
-        out.encoder.encode_descriptor("build", "The program", None, MetricType::Info)?.encode_info(&labels)
+        out.build()
     }
 }
 
@@ -89,13 +84,8 @@ impl Collected for Sensors {
         out.counters("evicted", "What gave way to something newer", "reason", [("groups", self.evicted)].into_iter())?;
         out.counters("refused_batches", "Batches that did not count", "reason", items(&self.refused))?;
         out.counters("alerts", "Alerts", "kind", items(&self.alerts))?;
-        let outputs = |number: fn(&OutputState) -> u64| {
-            self.outputs.iter().map(move |output| (output.name.as_str(), number(output)))
-        };
-        out.counters("output_errors", "Attempts to write that failed", "output", outputs(|of| of.errors))?;
-        out.counters("output_dropped", "Lines or records that were lost", "output", outputs(|of| of.dropped))?;
-        let labels = [("version", env!("CARGO_PKG_VERSION"))];
-        out.encoder.encode_descriptor("build", "The program", None, MetricType::Info)?.encode_info(&labels)
+        out.outputs(&self.outputs)?;
+        out.build()
     }
 }
 
@@ -109,6 +99,18 @@ struct Families<'a> {
 }
 
 impl Families<'_> {
+    fn outputs(&mut self, states: &[OutputState]) -> fmt::Result {
+        let outputs =
+            |number: fn(&OutputState) -> u64| states.iter().map(move |state| (state.name.as_str(), number(state)));
+        self.counters("output_errors", "Attempts to write that failed", "output", outputs(|of| of.errors))?;
+        self.counters("output_dropped", "Lines or records that were lost", "output", outputs(|of| of.dropped))
+    }
+
+    fn build(&mut self) -> fmt::Result {
+        let labels = [("version", env!("CARGO_PKG_VERSION"))];
+        self.encoder.encode_descriptor("build", "The program", None, MetricType::Info)?.encode_info(&labels)
+    }
+
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
         write_counter(self.encoder.encode_descriptor(name, help, None, MetricType::Counter)?, value)
     }

@@ -363,7 +363,7 @@ mod tests {
 
     /// Prints how long scrapes hold up a run whose tables are full, and what a scrape and the numbers of a step take.
     #[test]
-    #[ignore = "a measurement, for an optimized build: --release -- --ignored --nocapture scrape"]
+    #[ignore = "a measurement: cargo test --profile dist -- --ignored --nocapture scrape"]
     fn a_scrape_holds_up_no_thread_of_a_run_with_full_tables() {
         const CONVERSATIONS: u32 = 300_000;
         const SECONDS: u64 = 250;

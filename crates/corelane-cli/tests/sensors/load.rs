@@ -1,5 +1,5 @@
 //! How much one server and one aggregator take, with batches made here in real time:
-//! `cargo test --release -p corelane-cli --features full --test sensors -- --ignored --nocapture load`.
+//! `cargo test --profile dist -p corelane-cli --features full --test sensors -- --ignored --nocapture load`.
 
 use crate::choices::Choices;
 use crate::nats::{Client, message};

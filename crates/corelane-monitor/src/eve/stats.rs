@@ -18,6 +18,7 @@ use std::io::{self, Write};
 pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) -> io::Result<()> {
     let (first, last) = report.times.unwrap_or_default();
     let conversations = &findings.conversations;
+    let counts: Map<_, _> = conversations.iter().map(|(name, count)| (name.into(), count.into())).collect();
     let fragments = &findings.fragments;
     let [udp, tcp] = findings.flows();
     let listed = (report.alerts.len() + report.probe_scans.len()) as u64;
@@ -59,7 +60,7 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
             "failed_attempts": report.failed_attempts,
             "alerts": scans,
             "refused": report.refused,
-            "conversations": conversations.iter().map(|(name, count)| (name.into(), count.into())).collect::<Map<_, _>>(),
+            "conversations": counts,
             "fragments": {
                 "fragments": fragments.fragments,
                 "whole": fragments.whole,

@@ -513,7 +513,8 @@ mod tests {
             }
             for bytes in [&bytes[..], &bytes[..cut.index(bytes.len())]] {
                 if let Ok(batch) = Batch::decode(bytes, &(0..=255)) {
-                    prop_assert!(batch.reports.iter().all(|it| it.time_ns() <= batch.header.begun_ns.saturating_add(LATER_NS)));
+                    let latest_ns = batch.header.begun_ns.saturating_add(LATER_NS);
+                    prop_assert!(batch.reports.iter().all(|it| it.time_ns() <= latest_ns));
                 }
             }
         }

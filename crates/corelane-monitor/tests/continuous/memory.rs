@@ -296,7 +296,8 @@ fn memory_is_the_same_after_hours_and_when_the_output_is_held_up() {
 }
 
 #[test]
-#[ignore = "takes minutes: cargo test --release -p corelane-monitor --test continuous thirty_days -- --ignored --nocapture"]
+#[ignore = "takes minutes: cargo test --release -p corelane-monitor --test continuous thirty_days -- --ignored \
+            --nocapture"]
 fn thirty_days_take_no_more_memory_than_two_hours() {
     alone("thirty days with 0");
 }

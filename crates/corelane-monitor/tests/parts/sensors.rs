@@ -178,7 +178,7 @@ fn a_scan_of_hosts_at_ten_sensors_is_found_by_none_of_them_but_by_their_aggregat
 }
 
 /// The processor's time and the memory of an aggregator, by what sensors send. Prints figures for docs/benchmarks.md:
-/// `cargo test --release -p corelane-monitor --test parts -- --ignored --nocapture load`.
+/// `cargo test --profile dist -p corelane-monitor --test parts -- --ignored --nocapture load`.
 #[test]
 #[ignore = "measures"]
 fn load_of_an_aggregator() {

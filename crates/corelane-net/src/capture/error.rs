@@ -73,8 +73,8 @@ impl fmt::Display for OpenError {
             Self::Directory => f.write_str("is a directory, not a capture; name the files in it"),
             Self::Read { compression, error } => describe_input(f, *compression, error),
             Self::NoZstd => f.write_str(
-                "is packed by zstd, and this program was built without it; `zstd -dc` unpacks it, or build with the \
-                 feature `zstd`",
+                "is packed by zstd, and this program was built without it; `zstd -dc` unpacks it, or build corelane-net \
+                 with its feature `zstd`",
             ),
             Self::NoMemory(error) => {
                 write!(f, "not enough memory to hold the input: {error}; free some, or do not preload it")

@@ -143,7 +143,10 @@ mod tests {
     proptest! {
         /// Hashes of few bits, at either end of the range, so that many are equal and runs wrap around.
         #[test]
-        fn holds_what_a_map_holds(steps in prop::collection::vec((0_u32..48, any::<bool>()), 1..400), low in any::<bool>()) {
+        fn holds_what_a_map_holds(
+            steps in prop::collection::vec((0_u32..48, any::<bool>()), 1..400),
+            low in any::<bool>(),
+        ) {
             let hash = |key: u32| if low { key % 5 } else { u32::MAX - key % 7 };
             let mut index = Index::default();
             let mut map = HashMap::new();

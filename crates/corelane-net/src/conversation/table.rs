@@ -887,7 +887,14 @@ mod tests {
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let flags = prop_oneof![4 => Just(ACK), 1 => Just(SYN), 1 => Just(SYN | ACK), 1 => Just(FIN | ACK), 1 => Just(RST), 1 => any::<u8>()];
+        let flags = prop_oneof![
+            4 => Just(ACK),
+            1 => Just(SYN),
+            1 => Just(SYN | ACK),
+            1 => Just(FIN | ACK),
+            1 => Just(RST),
+            1 => any::<u8>(),
+        ];
         let sequence = prop_oneof![8 => 0_u32..3000, 1 => any::<u32>()];
         let length = prop_oneof![1 => Just(0_usize), 4 => 1_usize..1500];
         let packet = (0_u8..40, prop::bool::weighted(0.8), any::<bool>(), sequence, flags, length).prop_map(

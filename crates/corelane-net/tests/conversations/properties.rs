@@ -111,7 +111,10 @@ proptest! {
 
     /// Without acknowledgments, and with room enough, nothing is given up before the end.
     #[test]
-    fn segments_in_any_order_give_the_reference(steps in steps(false), first in prop_oneof![any::<u32>(), Just(u32::MAX - 100)]) {
+    fn segments_in_any_order_give_the_reference(
+        steps in steps(false),
+        first in prop_oneof![any::<u32>(), Just(u32::MAX - 100)],
+    ) {
         let mut reference = Reference::new(LENGTH);
         for step in &steps {
             if let Step::Send(from, to, copy) = *step {
@@ -177,7 +180,8 @@ proptest! {
         cuts in prop::collection::vec((0_usize..50, 1_usize..20, 0_u8..3), 0..24),
         seed in any::<prop::sample::Index>(),
     ) {
-        let mut fragments: Vec<(usize, usize, u8)> = (0..length).step_by(64).map(|at| (at, (at + 64).min(length), 0)).collect();
+        let mut fragments: Vec<(usize, usize, u8)> =
+            (0..length).step_by(64).map(|at| (at, (at + 64).min(length), 0)).collect();
         for (from, blocks, copy) in cuts {
             let from = 8 * from % length.next_multiple_of(8);
             let to = (from + 8 * blocks).min(length);
@@ -191,9 +195,10 @@ proptest! {
         let mut buffer = Vec::new();
         let (mut reference, mut has_end) = (Reference::new(length), false);
         for (from, to, copy) in fragments {
-            reference.put(from, &piece(from, to, copy));
+            let piece = piece(from, to, copy);
+            reference.put(from, &piece);
             has_end |= to == length;
-            let whole = table.fragment(1, 100, &fragment(mapped(1), from, &piece(from, to, copy), to < length), &mut buffer);
+            let whole = table.fragment(1, 100, &fragment(mapped(1), from, &piece, to < length), &mut buffer);
             let expected: Option<Vec<u8>> = reference.0.iter().copied().collect();
             let expected = expected.filter(|_| has_end);
             prop_assert_eq!(whole.map(|whole| whole.datagram.payload.to_vec()), expected.clone());
@@ -205,7 +210,9 @@ proptest! {
 
     /// Within limits whatever comes, and what becomes whole has no byte that was not sent.
     #[test]
-    fn fragments_stay_within_limits(fragments in prop::collection::vec((0_u128..6, 0_usize..40, 1_usize..30, any::<bool>(), 0_u64..3), 1..200)) {
+    fn fragments_stay_within_limits(
+        fragments in prop::collection::vec((0_u128..6, 0_usize..40, 1_usize..30, any::<bool>(), 0_u64..3), 1..200),
+    ) {
         let limits = defrag::Limits { datagrams: 4, bytes: 2500, pieces: 5, timeout_ns: 20 };
         let mut table = Defragmenter::new(&limits);
         let mut buffer = Vec::new();
@@ -226,13 +233,18 @@ proptest! {
 
     /// What looks into packets agrees with what only takes ports out of them.
     #[test]
-    fn both_ways_to_decode_agree(mut frame in frame(), hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3), kept in any::<prop::sample::Index>()) {
+    fn both_ways_to_decode_agree(
+        mut frame in frame(),
+        hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+        kept in any::<prop::sample::Index>(),
+    ) {
         for (at, value) in hits {
             let at = at.index(frame.len());
             frame[at] = value;
         }
         let kept = kept.index(2 * frame.len()).min(frame.len());
-        let record = Record { time_ns: 0, wire_len: frame.len() as u32, link: LinkType::ETHERNET, data: &frame[..kept] };
+        let (wire_len, data) = (frame.len() as u32, &frame[..kept]);
+        let record = Record { time_ns: 0, wire_len, link: LinkType::ETHERNET, data };
         agree(&record)?;
     }
 }

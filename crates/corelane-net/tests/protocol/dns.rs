@@ -132,6 +132,21 @@ fn names_are_written_so_that_they_can_be_told_apart() {
 }
 
 #[test]
+fn a_name_of_more_than_255_bytes_is_none_in_any_question() {
+    // With the lengths of its labels, and that of the root.
+    for (last, fits) in [(61, true), (62, false)] {
+        let name = [63, 63, 63, last].map(|length| "a".repeat(length)).join(".");
+        let asked = |at: usize| {
+            let questions: Vec<_> = (0..17).map(|number| question(if number == at { &name } else { "a" }, 1)).collect();
+            datagrams(&[(C, [header(1, 0x0100, [17, 0, 0, 0]), questions.concat()].concat())])
+        };
+        // By the first it is seen that this is DNS. The last is stepped over.
+        assert_eq!(asked(0).len(), usize::from(fits));
+        assert_eq!([1, 15, 16].map(|at| asked(at)[0].is_whole), [fits; 3]);
+    }
+}
+
+#[test]
 fn queries_are_told_apart_by_id_and_name() {
     let found = datagrams(&[
         (C, query(1, "a", 1)),

@@ -4,7 +4,7 @@ use corelane_net::capture::{OpenError, Part, ReadError, Reader};
 use corelane_net::decode::decode;
 use proptest::prelude::*;
 
-use crate::support::{Order, Owned, Pcap, PcapNg, gzip, read_all, read_in_steps, read_whole, samples, zstd};
+use crate::support::{Order, Owned, PACKERS, Pcap, PcapNg, gzip, read_all, read_in_steps, read_whole, samples};
 
 #[test]
 fn a_cut_header_and_cut_data_say_where() {
@@ -86,7 +86,8 @@ fn a_cut_capture_says_so_unless_the_cut_is_between_records() {
 #[test]
 fn packed_captures_cut_at_every_byte() {
     for (name, capture, count) in samples() {
-        for packed in [gzip(&capture), zstd(&capture)] {
+        for (_, pack) in PACKERS {
+            let packed = pack(&capture);
             for len in 0..packed.len() {
                 let Ok(reader) = Reader::from_bytes(packed[..len].to_vec()) else {
                     continue;
@@ -196,10 +197,10 @@ proptest! {
     #[test]
     fn mutated_packed_captures_end(
         bytes in capture(),
-        use_zstd in any::<bool>(),
+        (_, pack) in prop::sample::select(PACKERS),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
-        let mut bytes = if use_zstd { zstd(&bytes) } else { gzip(&bytes) };
+        let mut bytes = pack(&bytes);
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;

@@ -139,7 +139,10 @@ proptest! {
     fn records_of_pcap_captures(
         big in any::<bool>(),
         nanoseconds in any::<bool>(),
-        records in prop::collection::vec((any::<u32>(), 0..1_000_000_u32, prop::collection::vec(any::<u8>(), 0..200)), 0..20),
+        records in prop::collection::vec(
+            (any::<u32>(), 0..1_000_000_u32, prop::collection::vec(any::<u8>(), 0..200)),
+            0..20,
+        ),
     ) {
         let order = if big { Order::Big } else { Order::Little };
         let magic = if nanoseconds { crate::support::NANOSECONDS } else { crate::support::MICROSECONDS };
@@ -152,7 +155,11 @@ proptest! {
     #[test]
     fn records_of_pcapng_captures(
         sections in prop::collection::vec(
-            (any::<bool>(), 0_u8..12, prop::collection::vec((0..1_u64 << 52, prop::collection::vec(any::<u8>(), 1..99)), 0..9)),
+            (
+                any::<bool>(),
+                0_u8..12,
+                prop::collection::vec((0..1_u64 << 52, prop::collection::vec(any::<u8>(), 1..99)), 0..9),
+            ),
             1..4,
         ),
     ) {

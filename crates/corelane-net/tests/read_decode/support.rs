@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use corelane_net::capture::{ReadError, Reader, Record};
+use corelane_net::capture::{Compression, ReadError, Reader, Record};
 
 /// Whether a program is there to compare with; says that the test skips it otherwise.
 pub(crate) fn is_installed(program: &str) -> bool {
@@ -79,11 +79,27 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// With a checksum, as the command-line tool packs.
+#[cfg(feature = "zstd")]
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     let mut packer = zstd::Encoder::new(Vec::new(), 1).unwrap();
     packer.include_checksum(true).unwrap();
     packer.write_all(bytes).unwrap();
     packer.finish().unwrap()
+}
+
+/// Packs bytes.
+pub(crate) type Packer = fn(&[u8]) -> Vec<u8>;
+
+/// The packings that this build reads.
+pub(crate) const PACKERS: &[(Compression, Packer)] = &[
+    (Compression::Gzip, gzip),
+    #[cfg(feature = "zstd")]
+    (Compression::Zstd, zstd),
+];
+
+/// The bytes in each packing, and behind those as they are.
+pub(crate) fn packed_and_plain(bytes: &[u8]) -> Vec<Vec<u8>> {
+    PACKERS.iter().map(|(_, pack)| pack(bytes)).chain([bytes.to_vec()]).collect()
 }
 
 /// Numbers in a byte order.

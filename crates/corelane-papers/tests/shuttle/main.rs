@@ -1,7 +1,6 @@
 //! FastFlow's queue and the synchronous queues under many schedules that are drawn, at real sizes. Runs with
 //! `cargo shuttle -p corelane-papers --test shuttle`; see `crates/corelane/tests/shuttle` for how many schedules,
 //! which, and what they cannot show.
-#![cfg(shuttle)]
 
 #[path = "../../../corelane/tests/support/counted.rs"]
 mod counted;

@@ -168,7 +168,10 @@ pub(crate) fn pops_that_lose_a_race<D: Carries, E: Executor>() {
                 0 => tokio::select! { item = consumer.pop() => Some(item), () = other => None },
                 1 => {
                     futures_util::pin_mut!(other);
-                    futures_util::select_biased! { () = other.fuse() => None, item = consumer.pop().fuse() => Some(item) }
+                    futures_util::select_biased! {
+                        () = other.fuse() => None,
+                        item = consumer.pop().fuse() => Some(item),
+                    }
                 }
                 _ => {
                     futures_util::pin_mut!(other);

@@ -256,7 +256,9 @@ fan_out! {
     }
     ticket: corelane::dispatch::Mpmc<corelane::mpmc::Ticket> {
         bounded_fan_out!();
-        tests_on_executors!(TokioThreads FuturesThreads => { dispatch { jobs_in_order dispatches_that_lose_a_race an_idle_task_is_not_polled } });
+        tests_on_executors!(TokioThreads FuturesThreads => {
+            dispatch { jobs_in_order dispatches_that_lose_a_race an_idle_task_is_not_polled }
+        });
     }
     condvar: corelane::dispatch::Mpmc<corelane::mpmc::Condvar> {
         tests_on_executors!(TokioThreads => { dispatch { jobs_in_order } });

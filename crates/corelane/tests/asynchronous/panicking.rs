@@ -190,7 +190,8 @@ fn the_drop_of_a_waker() {
             // The consumer goes: what it has popped is not dropped once more, and the rest is.
             let (items, there) = Odd::several([0, 2, 4, 6]);
             let options = Options::new();
-            let (mut producer, consumer) = spsc::any_channel::<Odd, spsc::$design, _, spsc::NoStats>(8, options).unwrap();
+            let (mut producer, consumer) =
+                spsc::any_channel::<Odd, spsc::$design, _, spsc::NoStats>(8, options).unwrap();
             let mut consumer = consumer.into_async();
             let mut items = items.into_iter();
             producer.push(items.next().unwrap()).ok().unwrap();
@@ -204,7 +205,8 @@ fn the_drop_of_a_waker() {
             assert_eq!(there.load(SeqCst), 0);
             // The producer goes: the consumer learns of it.
             let options = Options::new();
-            let (producer, mut consumer) = spsc::any_channel::<u32, spsc::$design, _, spsc::NoStats>(1, options).unwrap();
+            let (producer, mut consumer) =
+                spsc::any_channel::<u32, spsc::$design, _, spsc::NoStats>(1, options).unwrap();
             let mut producer = producer.into_async();
             if (0..10).any(|item| producer.try_push(item).is_err()) {
                 assert!(poll_with(&waker, &mut producer.push(9)).is_pending());

@@ -11,7 +11,6 @@
 //! What shuttle cannot show: it knows one order of all accesses, so an ordering that is too weak, or a barrier that is
 //! missing, is loom's to find. And it samples: what takes many events in one certain order it may miss. What it knows
 //! of time, and of memory that two threads access at once, `src/sync/model.rs` says.
-#![cfg(all(shuttle, feature = "std"))]
 // Guards are dropped by name.
 #![allow(clippy::drop_non_drop)]
 

@@ -1,5 +1,10 @@
 //! How every model is explored.
 
+#[cfg(not(loom))]
+compile_error!(
+    "`--cfg loom` is missing: `cargo loom` sets it, unless the variable RUSTFLAGS is set, which needs it then"
+);
+
 use corelane::Barrier;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

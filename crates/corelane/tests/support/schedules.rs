@@ -1,5 +1,10 @@
 //! How every scenario is run, and what it draws.
 
+#[cfg(not(shuttle))]
+compile_error!(
+    "`--cfg shuttle` is missing: `cargo shuttle` sets it, unless the variable RUSTFLAGS is set, which needs it then"
+);
+
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner};

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use super::kind;
 use super::message::{Data, Message, Question, Record};
-use super::wire::{Place, RawRecord};
+use super::wire::{Broken, Name, Place, RawRecord};
 use crate::conversation::Side;
 use crate::protocol::event::Event;
 use crate::protocol::text::{Detail, printable};
@@ -70,30 +70,14 @@ pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
     if !possible {
         return Looks::Other;
     }
-    let mut at = HEADER;
-    loop {
-        match bytes.get(at) {
-            None => return cut,
-            Some(0) => {
-                at += 1;
-                break;
-            }
-            Some(&length @ 1..=63) => at += 1 + usize::from(length),
-            // A pointer must not lead into the header, which has no names.
-            Some(&high @ 0xc0..) => match bytes.get(at + 1) {
-                None => return cut,
-                Some(&low) if usize::from(high & 0x3f) << 8 | usize::from(low) < HEADER => return Looks::Other,
-                Some(_) => {
-                    at += 2;
-                    break;
-                }
-            },
-            Some(_) => return Looks::Other,
-        }
-        if at > HEADER + 254 {
-            return Looks::Other;
-        }
+    let mut place = Place::new(bytes, HEADER);
+    match place.labels(&mut Name::new()) {
+        // There are no names in the header to point at.
+        Ok(Some(..HEADER)) | Err(Broken::Wrong) => return Looks::Other,
+        Err(Broken::Cut) => return cut,
+        Ok(_) => {}
     }
+    let at = bytes.len() - place.rest().len();
     let (Some(kind), Some(class)) = (word(at), word(at + 2)) else {
         return cut;
     };

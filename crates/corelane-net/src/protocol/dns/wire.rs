@@ -45,41 +45,45 @@ impl<'a> Place<'a> {
         Some(value)
     }
 
-    /// A name, as it is written.
-    pub(super) fn name(&mut self) -> Option<Text> {
-        let mut name = Name { labels: [0; LABELS], length: 0 };
-        let mut at = self.at;
-        let mut pointers = 0;
+    /// Steps over the labels of a name, which go to `name`, up to its end or behind a pointer, whose target is given.
+    pub(super) fn labels(&mut self, name: &mut Name) -> Result<Option<usize>, Broken> {
         loop {
-            let &first = self.message.get(at)?;
+            let &first = self.rest().first().ok_or(Broken::Cut)?;
             match first {
                 0 => {
-                    at += 1;
-                    break;
+                    self.at += 1;
+                    return Ok(None);
                 }
                 1..=63 => {
-                    let end = at + 1 + usize::from(first);
-                    name.push(self.message.get(at..end)?)?;
-                    at = end;
+                    let length = 1 + usize::from(first);
+                    let room = name.room(length).ok_or(Broken::Wrong)?;
+                    room.copy_from_slice(self.rest().get(..length).ok_or(Broken::Cut)?);
+                    self.at += length;
                 }
                 0xc0.. => {
-                    let &second = self.message.get(at + 1)?;
-                    let target = usize::from(first & 0x3f) << 8 | usize::from(second);
-                    // Only what came before can be pointed at.
-                    if target >= at || pointers == POINTERS {
-                        return None;
-                    }
-                    if pointers == 0 {
-                        self.at = at + 2;
-                    }
-                    pointers += 1;
-                    at = target;
+                    let &second = self.rest().get(1).ok_or(Broken::Cut)?;
+                    self.at += 2;
+                    return Ok(Some(usize::from(first & 0x3f) << 8 | usize::from(second)));
                 }
-                _ => return None,
+                _ => return Err(Broken::Wrong),
             }
         }
-        if pointers == 0 {
-            self.at = at;
+    }
+
+    /// A name, as it is written.
+    pub(super) fn name(&mut self) -> Option<Text> {
+        let mut name = Name::new();
+        let mut pointer = self.labels(&mut name).ok()?;
+        let mut part = *self;
+        let mut pointers = 0;
+        while let Some(target) = pointer {
+            // Only what came before can be pointed at.
+            if target >= part.at - 2 || pointers == POINTERS {
+                return None;
+            }
+            pointers += 1;
+            part.at = target;
+            pointer = part.labels(&mut name).ok()?;
         }
         Some(name.into_text())
     }
@@ -90,19 +94,9 @@ impl<'a> Place<'a> {
         self.fields(|fields| Some((name, fields.u16()?, fields.u16()?)))
     }
 
-    /// Steps over a question.
+    /// Steps over a question. A pointer in it is not followed: there may be thousands.
     pub(super) fn skip_question(&mut self) -> Option<()> {
-        loop {
-            match self.fields(Fields::u8)? {
-                0 => break,
-                length @ 1..=63 => self.fields(|fields| fields.take(length.into()))?,
-                0xc0.. => {
-                    self.fields(Fields::u8)?;
-                    break;
-                }
-                _ => return None,
-            };
-        }
+        self.labels(&mut Name::new()).ok()?;
         self.fields(Fields::u32).map(drop)
     }
 
@@ -115,19 +109,33 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Why labels end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Broken {
+    /// The bytes end first.
+    Cut,
+    /// They are no name, or too long for one.
+    Wrong,
+}
+
 /// A name's labels, each behind its length.
-struct Name {
+#[derive(Debug)]
+pub(super) struct Name {
     labels: [u8; LABELS],
     length: usize,
 }
 
 impl Name {
-    /// Adds a label with its length, unless the name gets too long.
-    fn push(&mut self, label: &[u8]) -> Option<()> {
-        let end = self.length + label.len();
-        self.labels.get_mut(self.length..end)?.copy_from_slice(label);
-        self.length = end;
-        Some(())
+    pub(super) fn new() -> Self {
+        Self { labels: [0; LABELS], length: 0 }
+    }
+
+    /// Room for a label with its length, unless the name gets too long.
+    fn room(&mut self, length: usize) -> Option<&mut [u8]> {
+        let from = self.length;
+        let room = self.labels.get_mut(from..from + length)?;
+        self.length = from + length;
+        Some(room)
     }
 
     /// The name without the dot at the end, unless it is the root.
