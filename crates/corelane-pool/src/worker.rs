@@ -65,7 +65,7 @@ impl Worker {
         let Some(first) = self.slot.begin() else { return };
         let before = {
             let _context = Context::enter(&self.shared, Some(&self.slot));
-            let _ = POOLS.try_with(|pools| pools.set([self.shared.id, pools.get()[1]]));
+            let _ = POOL.try_with(|pool| pool.set(self.shared.id));
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
             self.shared.serve(&self.slot, first);
@@ -99,10 +99,10 @@ thread_local! {
     #[allow(clippy::missing_const_for_thread_local)]
     static CONTEXT: RefCell<Place> = RefCell::new(None);
 
-    // The pool that this thread belongs to, from the start of its worker to the end of the thread, and the one of which
-    // it is starting a thread. Without a destructor, so that the destructors of other thread-locals find it.
+    // The pool that this thread belongs to, from the start of its worker to the end of the thread. Without a destructor,
+    // so that the destructors of other thread-locals find it.
     #[allow(clippy::missing_const_for_thread_local)]
-    static POOLS: Cell<[u64; 2]> = Cell::new([0; 2]);
+    static POOL: Cell<u64> = Cell::new(0);
 }
 
 /// While this value lives, what the thread runs counts for the pool. Afterwards as before.
@@ -136,17 +136,10 @@ pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
     });
 }
 
-/// Whether this thread belongs to the pool of that number, or is starting a thread of it, and so cannot wait for the
-/// pool's end. Where a platform destroys even thread-locals without destructors, a thread that ends is taken for the
-/// pool's.
+/// Whether this thread belongs to the pool of that number, and so cannot wait for the pool's end. Where a platform
+/// destroys even thread-locals without destructors, a thread that ends is taken for the pool's.
 pub(crate) fn belongs_to(id: u64) -> bool {
-    POOLS.try_with(|pools| pools.get().contains(&id)).unwrap_or(true)
-}
-
-/// Notes that this thread is starting a thread of the pool of that number. Returns what was noted before.
-pub(crate) fn starting(id: u64) -> u64 {
-    let note = |pools: &Cell<[u64; 2]>| pools.replace([pools.get()[0], id])[1];
-    POOLS.try_with(note).unwrap_or(0)
+    POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
 }
 
 /// Counts a panic that another part of the pool handles.
