@@ -113,6 +113,7 @@ mod suite {
             scopes_need_no_thread
             tasks_of_a_scope_add_tasks
             a_panic_comes_out_when_all_is_over
+            tasks_do_not_run_while_their_scope_unwinds
             what_is_left_of_a_scope_does_nothing
         }
         failures {
