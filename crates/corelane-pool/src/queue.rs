@@ -411,6 +411,15 @@ impl Shared {
         work.task
     }
 
+    /// Passes on the search of a thread that was started for a task and will not run: others may have relied on it.
+    /// Starts no other thread while none sleeps, since that one might not run either, and so on without end.
+    pub(crate) fn pass_on_for_none(self: &Arc<Self>) {
+        let state = self.lock();
+        if state.backlog.sleeping > 0 {
+            self.go_on(state);
+        }
+    }
+
     /// Leaves the lock with work, and passes the search on if there is more. Tasks in batches count as well: the thread
     /// that should have looked at them may have stopped here.
     pub(crate) fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {

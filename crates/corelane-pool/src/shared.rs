@@ -209,7 +209,8 @@ pub struct Counts {
     pub panicked: u64,
     /// Tasks that were returned or run by their callers.
     pub rejected: u64,
-    /// Tasks that a policy dropped; see [`Rejection`](crate::Rejection).
+    /// Tasks that a policy dropped, see [`Rejection`](crate::Rejection), or that went with their
+    /// [`Worker`](crate::Worker).
     pub discarded: u64,
     /// Starts that failed, by an error or a panic. If the thread had begun by then, it stays.
     pub failed_starts: u64,

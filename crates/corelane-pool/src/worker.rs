@@ -2,13 +2,15 @@
 
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, thread_local};
+use crate::sync::{Arc, Relaxed, thread_local};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
-/// without [`run`](Self::run), it counts as never started. Its first task is then returned to the caller or, if
-/// `start_with` has returned, dropped with it.
+/// without [`run`](Self::run), as by a panic of its thread, it counts as never started. Its first task is then returned
+/// to the caller. If `start_with` has returned, no caller is there: the task is dropped, its handle says
+/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. A worker that is
+/// leaked is waited for without end.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -79,8 +81,11 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if self.slot.give_up() {
+            let orphan = self.slot.orphan();
+            self.shared.discarded.fetch_add(u64::from(orphan.is_some()), Relaxed);
             self.shared.never_started();
-            self.shared.let_go(self.slot.orphan());
+            self.shared.pass_on_for_none();
+            self.shared.let_go(orphan);
         }
     }
 }
@@ -99,8 +104,8 @@ thread_local! {
     #[allow(clippy::missing_const_for_thread_local)]
     static CONTEXT: RefCell<Place> = RefCell::new(None);
 
-    // The pool that this thread belongs to, from the start of its worker to the end of the thread. Without a destructor,
-    // so that the destructors of other thread-locals find it.
+    // The pool that this thread belongs to, from the start of its worker to the end of the thread. Without a
+    // destructor, so that the destructors of other thread-locals find it.
     #[allow(clippy::missing_const_for_thread_local)]
     static POOL: Cell<u64> = Cell::new(0);
 }

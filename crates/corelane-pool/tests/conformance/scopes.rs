@@ -133,8 +133,8 @@ pub(crate) fn a_panic_comes_out_when_all_is_over() {
     }
 }
 
-/// The scope's own thread runs them when the scope's closure has panicked: as anywhere else, a lock is poisoned by a task
-/// that panics, and by no other.
+/// The scope's own thread runs them when the scope's closure has panicked: as anywhere else, a lock is poisoned by a
+/// task that panics.
 pub(crate) fn tasks_do_not_run_while_their_scope_unwinds() {
     for queueing in ALL {
         let pool = builder(queueing, 1, 1).build().unwrap();
