@@ -195,7 +195,8 @@ impl Builder {
 
     /// The handler gets the payload of a task's panic, unless a [`TaskHandle`](crate::TaskHandle) or a
     /// [`scope`](ThreadPool::scope) takes it, and of any other panic that the pool catches. The thread goes on in any
-    /// case. Without a handler, the message of the panic hook is the only report.
+    /// case. A handle that is dropped takes nothing: whichever is later, the panic or the drop, calls the handler.
+    /// Without a handler, the message of the panic hook is the only report.
     pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_panic = Some(Box::new(handler)))
     }

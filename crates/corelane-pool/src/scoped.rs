@@ -17,8 +17,8 @@
 //! - The closure is always in its cell or with the one thread that has taken it. It is taken once, under the cell's
 //!   lock.
 //! - `scope` returns only after it has found each cell empty and each taken closure ended. It catches a panic of the
-//!   scope's own closure first, and waits in the drop of a guard, which nothing can pass by. If a task of the scope adds
-//!   a closure, that closure is in the list before the task ends.
+//!   scope's own closure first, and waits in the drop of a guard, which nothing can pass by. If a task of the scope
+//!   adds a closure, that closure is in the list before the task ends.
 //! - A task's panic is caught before its cell counts as ended. The closure is dropped by then, because running the
 //!   closure consumes it.
 //! - `'scope` is invariant, and `'env` outlives it. So everything that the closure borrows outlives the call of
@@ -124,7 +124,7 @@ impl<'scope> Scope<'scope, '_> {
             // If a task adds this closure, the scope may already be waiting: wake it.
             self.ledger.changed.notify_one();
         }
-        let task = move || cell.run(count_panic).unwrap_or_else(|payload| resume_unwind(payload));
+        let task = move || cell.run(|| drop(count_panic())).unwrap_or_else(|payload| resume_unwind(payload));
         // If the pool refuses the task, the closure is run at the end of the scope.
         self.pool.shared().let_go(self.pool.try_execute_task(Task::new(task)));
     }

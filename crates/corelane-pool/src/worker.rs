@@ -132,7 +132,7 @@ fn replace(place: Place) -> Place {
 }
 
 /// Calls `f` with the pool whose tasks this thread runs, and with the thread's slot.
-pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
+pub(crate) fn with_current(f: impl FnOnce(&Arc<Shared>, Option<&Slot>)) {
     // A thread-local that is dropped later may also call this.
     let _ = CONTEXT.try_with(|context| {
         if let Some((shared, slot)) = &*context.borrow() {
@@ -147,10 +147,15 @@ pub(crate) fn belongs_to(id: u64) -> bool {
     POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
 }
 
-/// Counts a panic that another part of the pool handles.
-pub(crate) fn count_panic() {
-    with_current(|shared, slot| match slot {
-        Some(slot) => add(&slot.tally.panicked, 1),
-        None => shared.count_panic(),
+/// Counts a panic that another part of the pool handles. Returns the pool, if this thread runs a task of one.
+pub(crate) fn count_panic() -> Option<Arc<Shared>> {
+    let mut pool = None;
+    with_current(|shared, slot| {
+        match slot {
+            Some(slot) => add(&slot.tally.panicked, 1),
+            None => shared.count_panic(),
+        }
+        pool = Some(shared.clone());
     });
+    pool
 }
