@@ -4,6 +4,7 @@
 //! See `loom.rs` and `loom_handoff.rs` of `corelane` for what loom cannot show.
 #![cfg(loom)]
 
+#[allow(dead_code)]
 #[path = "../../corelane/tests/support/explore.rs"]
 mod explore;
 #[path = "../../corelane/tests/support/ledger.rs"]

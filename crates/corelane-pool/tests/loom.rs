@@ -12,7 +12,7 @@ mod explore;
 
 use corelane::Barrier;
 use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
-use explore::explore_with;
+use explore::{explore_with, quick};
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, JoinHandle};
 use std::io;
@@ -64,7 +64,7 @@ impl Runs {
 #[test]
 fn p24_spawn_against_idle_time_out() {
     for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
-        explore(2, move || {
+        explore(quick(1, 2), move || {
             let runs = Runs::default();
             let pool = pool(queueing, 0, 2).build().unwrap();
             pool.execute(runs.task()).unwrap();
@@ -79,7 +79,7 @@ fn p24_spawn_against_idle_time_out() {
 /// P24 with two callers: one has counted the thread that leaves as searching when the other one comes.
 #[test]
 fn p24_two_callers_against_idle_time_out() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let runs = Runs::default();
         let pool = pool(Queueing::Unbounded, 0, 1).build().unwrap();
         pool.prestart(1).unwrap();
@@ -96,7 +96,7 @@ fn p24_two_callers_against_idle_time_out() {
 #[test]
 fn p24_a_put_against_idle_time_out() {
     for queueing in HAND_OFFS {
-        explore(2, move || {
+        explore(quick(1, 2), move || {
             let runs = Runs::default();
             let pool = pool(queueing, 0, 1).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
             pool.execute(runs.task()).unwrap();
@@ -141,7 +141,7 @@ fn p25_execute_against_shutdown_now() {
 #[test]
 fn p26_two_executes_and_one_idle_worker() {
     for queueing in HAND_OFFS {
-        explore(2, move || {
+        explore(quick(1, 2), move || {
             let runs = Runs::default();
             let pool = one_thread(queueing);
             let caller = call(&pool, &runs);
@@ -156,7 +156,7 @@ fn p26_two_executes_and_one_idle_worker() {
 /// P26 with a queue: both run, whether the thread searches, falls asleep or sleeps.
 #[test]
 fn p26_two_executes_and_one_worker_that_falls_asleep() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let runs = Runs::default();
         let pool = one_thread(Queueing::Unbounded);
         let caller = call(&pool, &runs);
@@ -335,7 +335,7 @@ fn a_join_waits_for_the_start() {
 /// P27. A thread ends by new limits, and leaves a caller that waits to one that is being started, and does not start.
 #[test]
 fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let runs = Runs::default();
         let blocking = pool(HAND_OFFS[0], 1, 2).keep_alive(Duration::MAX).rejection(Rejection::Block(Duration::MAX));
         let pool = blocking.start_with(fails_at(1)).build().unwrap();

@@ -5,6 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
+/// The first where the gate runs the models, the second in the whole of them.
+pub(crate) fn quick<N>(quick: N, whole: N) -> N {
+    if std::env::var_os("CORELANE_QUICK_MODELS").is_some() { quick } else { whole }
+}
+
 /// Explores a model with at most so many preemptions an execution.
 pub(crate) fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
