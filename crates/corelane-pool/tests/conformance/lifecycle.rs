@@ -523,7 +523,7 @@ impl Tasks {
         match outcome {
             Ok(_) => bump(&self.accepted),
             Err(rejected) => {
-                assert!(matches!(rejected.reason(), Reason::NoThread(_) | Reason::Saturated), "{rejected}")
+                assert!(matches!(rejected.reason(), Reason::NoThread(_) | Reason::Saturated), "{rejected}");
             }
         }
     }
