@@ -3,6 +3,7 @@
 //!
 //! See `loom.rs` and `loom_handoff.rs` of `corelane` for what loom cannot show.
 
+#[allow(dead_code)]
 #[path = "../../corelane/tests/support/explore.rs"]
 mod explore;
 #[path = "../../corelane/tests/support/ledger.rs"]

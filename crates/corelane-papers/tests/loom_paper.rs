@@ -16,7 +16,7 @@ use corelane_papers::b_queue::{self, Adaptive, Backtracking, NoBacktracking, Par
 use corelane_papers::fast_forward::{self, Slip};
 use corelane_papers::mcring_timer::{self, Signal};
 use corelane_papers::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback};
-use explore::explore_with;
+use explore::{explore_with, quick};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::num::NonZero;
@@ -145,7 +145,7 @@ fn fast_forward_passes_parcels() {
 fn fast_forward_passes_parcels_while_it_slips() {
     let slip = Slip { good: 1, danger: 1, avg_time: 0, interval: 1 };
     parcels(2, 5, 1, move || fast_forward::tuned(1, slip).unwrap());
-    parcels(2, 6, 2, move || fast_forward::tuned(2, slip).unwrap());
+    parcels(2, quick(5, 6), 2, move || fast_forward::tuned(2, slip).unwrap());
 }
 
 fn b_queue<B: Backtracking>(size: usize, batch_size: usize) -> (b_queue::Producer, b_queue::Consumer<B>) {
@@ -183,7 +183,7 @@ fn b_queue_does_not_hang() {
 /// The signal comes at any time; what was inserted before an insertion that sees it is shown by that.
 #[test]
 fn mcring_with_a_timer_shows_elements_after_a_signal() {
-    explore(3, || {
+    explore(quick(2, 3), || {
         let signal = Signal::new();
         let (mut producer, mut consumer) = mcring_timer::channel(5, 2, &signal).unwrap();
         let timer = thread::spawn(move || signal.raise());

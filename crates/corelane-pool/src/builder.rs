@@ -195,7 +195,8 @@ impl Builder {
 
     /// The handler gets the payload of a task's panic, unless a [`TaskHandle`](crate::TaskHandle) or a
     /// [`scope`](ThreadPool::scope) takes it, and of any other panic that the pool catches. The thread goes on in any
-    /// case. Without a handler, the message of the panic hook is the only report.
+    /// case. A handle that is dropped takes nothing: whichever is later, the panic or the drop, calls the handler.
+    /// Without a handler, the message of the panic hook is the only report.
     pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
         self.with(|config| config.on_panic = Some(Box::new(handler)))
     }
@@ -213,8 +214,10 @@ impl Builder {
     /// an error, with the task. If the thread has begun, it stays, and the error is dropped; a
     /// [`join`](ThreadPool::join) then does not wait for that thread's thread-locals.
     ///
-    /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task. In it,
-    /// [`join`](ThreadPool::join) does not wait, as in a thread of the pool. [`Worker`] has an example.
+    /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task, nor may
+    /// the thread before [`Worker::run`]. In the closure the pool waits for nothing: [`join`](ThreadPool::join) returns
+    /// false, as in a thread of the pool, and a task is refused that would have to wait for a thread or for room, with
+    /// [`Rejection::Block`], too. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }

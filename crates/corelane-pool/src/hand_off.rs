@@ -83,6 +83,9 @@ impl Shared {
 
     /// Waits until a thread takes the task, at most for `timeout`.
     pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
+        if self.is_starting_here() {
+            return Err(Rejected::new(task, Reason::Saturated));
+        }
         let limit = WaitLimit::new().timeout(timeout);
         let until = Instant::now().checked_add(timeout);
         loop {

@@ -22,7 +22,8 @@
 //! # Promises
 //!
 //! - An accepted task is run once, or [`shutdown_now`](ThreadPool::shutdown_now) returns it. A refused task comes back
-//!   in the error, except where the [`Rejection`] policy runs or drops it.
+//!   in the error, except where the [`Rejection`] policy runs or drops it. A task that goes with a [`Worker`] that your
+//!   code drops, or that a policy drops, is counted.
 //! - A waiting thread and a new task never miss each other. In a pool without a queue, one compare-and-swap decides
 //!   whether the thread gets the task or ends. There is no separate count of idle threads.
 //! - No task waits while a thread of the pool is free. With a queue, no task waits while one more thread may be

@@ -12,7 +12,8 @@ use crate::worker::Context;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Shared {
-    /// Accepts the task, or returns it with the reason. Waits only for a thread that is being started.
+    /// Accepts the task, or returns it with the reason. Waits only for a thread that is being started, and for none in
+    /// `start_with`.
     pub(crate) fn try_execute(self: &Arc<Self>, task: Task) -> Result<(), Rejected<Task>> {
         match self.config.queueing {
             Queueing::HandOff(_) => self.hand_off(task),
@@ -50,7 +51,7 @@ impl Shared {
                 }
                 Ok(())
             }
-            // Only a hand-off pool comes here: `execute_or_wait` has waited already where there is a queue.
+            // With a queue, `execute_or_wait` has waited already; in `start_with` neither does.
             Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| {
                 let (task, reason) = rejected.split();
                 self.reject(task, reason)

@@ -6,7 +6,7 @@ use crate::shared::{Counts, Shared};
 use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed};
 use crate::task::{Job, Task, TaskHandle};
-use crate::worker::{belongs_to, count_panic, with_current};
+use crate::worker::{count_panic, with_current};
 use corelane::handoff::CancelToken;
 use std::time::Duration;
 use std::{fmt, io};
@@ -68,7 +68,7 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.shutdown();
-        if self.shared.config.on_drop == OnDrop::Join && !belongs_to(self.shared.id) {
+        if self.shared.config.on_drop == OnDrop::Join && self.shared.may_await_the_end() {
             self.shared.await_termination(None);
         }
     }
@@ -247,7 +247,7 @@ impl ThreadPool {
     /// Returns false if the time was up. In a thread of the pool, which cannot wait for its own end, returns false at
     /// once: in destructors of its thread-locals, too, and in [`start_with`](crate::Builder::start_with).
     pub fn await_termination(&self, timeout: Duration) -> bool {
-        !belongs_to(self.shared().id) && self.shared().await_termination(Instant::now().checked_add(timeout))
+        self.shared().may_await_the_end() && self.shared().await_termination(Instant::now().checked_add(timeout))
     }
 
     /// Shuts the pool down as [`shutdown`](Self::shutdown) does, and waits until all accepted tasks and all threads
@@ -257,7 +257,7 @@ impl ThreadPool {
     /// too, and in [`start_with`](crate::Builder::start_with). The pool is shut down all the same.
     pub fn join(&self) -> bool {
         self.shutdown();
-        !belongs_to(self.shared().id) && self.shared().await_termination(None)
+        self.shared().may_await_the_end() && self.shared().await_termination(None)
     }
 
     /// How many threads and tasks there are. While other threads work, a count may lack their latest changes, but it is

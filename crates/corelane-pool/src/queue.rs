@@ -61,6 +61,7 @@ use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
 use corelane::error::PopTimeoutError;
+use std::io;
 use std::time::Duration;
 
 /// How long a thread searches before it goes to sleep.
@@ -211,6 +212,10 @@ impl Shared {
                 // All allowed threads are still being started. If their starts fail, no thread would run the task.
                 if state.threads == 0 {
                     grows = true;
+                } else if self.is_starting_here() {
+                    give_up(state);
+                    let error = io::Error::new(io::ErrorKind::WouldBlock, "this thread is in the start of one");
+                    return Err(Rejected::new(task, Reason::NoThread(error)));
                 } else {
                     let until = limit.and_then(&mut until);
                     if until.is_some_and(|until| Instant::now() >= until) {
@@ -224,7 +229,7 @@ impl Shared {
             if state.has_room() {
                 break;
             }
-            let Some(until) = limit.map(&mut until) else {
+            let Some(until) = limit.filter(|_| !self.is_starting_here()).map(&mut until) else {
                 give_up(state);
                 return Err(Rejected::new(task, Reason::Saturated));
             };
@@ -404,6 +409,15 @@ impl Shared {
     fn woken(state: &mut State, work: Work) -> Option<Task> {
         state.backlog.searching -= u32::from(work.reserved);
         work.task
+    }
+
+    /// Passes on the search of a thread that was started for a task and will not run: others may have relied on it.
+    /// Starts no other thread while none sleeps, since that one might not run either, and so on without end.
+    pub(crate) fn pass_on_for_none(self: &Arc<Self>) {
+        let state = self.lock();
+        if state.backlog.sleeping > 0 {
+            self.go_on(state);
+        }
     }
 
     /// Leaves the lock with work, and passes the search on if there is more. Tasks in batches count as well: the thread

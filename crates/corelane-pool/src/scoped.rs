@@ -16,9 +16,9 @@
 //! [`ThreadPool::scope`] returns or unwinds, so before `'env` ends:
 //! - The closure is always in its cell or with the one thread that has taken it. It is taken once, under the cell's
 //!   lock.
-//! - `scope` returns only after it has found each cell empty and each taken closure ended. It waits in the drop of a
-//!   guard, so it also waits when the scope's own closure panics. If a task of the scope adds a closure, that closure
-//!   is in the list before the task ends.
+//! - `scope` returns only after it has found each cell empty and each taken closure ended. It catches a panic of the
+//!   scope's own closure first, and waits in the drop of a guard, which nothing can pass by. If a task of the scope
+//!   adds a closure, that closure is in the list before the task ends.
 //! - A task's panic is caught before its cell counts as ended. The closure is dropped by then, because running the
 //!   closure consumes it.
 //! - `'scope` is invariant, and `'env` outlives it. So everything that the closure borrows outlives the call of
@@ -124,7 +124,7 @@ impl<'scope> Scope<'scope, '_> {
             // If a task adds this closure, the scope may already be waiting: wake it.
             self.ledger.changed.notify_one();
         }
-        let task = move || cell.run(count_panic).unwrap_or_else(|payload| resume_unwind(payload));
+        let task = move || cell.run(|| drop(count_panic())).unwrap_or_else(|payload| resume_unwind(payload));
         // If the pool refuses the task, the closure is run at the end of the scope.
         self.pool.shared().let_go(self.pool.try_execute_task(Task::new(task)));
     }
@@ -202,10 +202,10 @@ impl ThreadPool {
     ) -> R {
         let scope = Scope { pool: self.clone(), ledger: ledger.clone(), scope: PhantomData, env: PhantomData };
         let shared = self.shared();
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            let _end = End(ledger, shared);
-            f(&scope)
-        }));
+        let end = End(ledger, shared);
+        let result = catch_unwind(AssertUnwindSafe(|| f(&scope)));
+        // Not while the closure's panic unwinds: a task would take that panic for its own.
+        drop(end);
         let panic = lock(&ledger.entries).panic.take();
         match (result, panic) {
             (Ok(result), None) => result,

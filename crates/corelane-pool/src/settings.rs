@@ -32,7 +32,7 @@ pub enum Rejection {
     /// Run the task in the calling thread.
     CallerRuns,
     /// Wait for a thread, including one that is just being started, or for room. Return the task if the time is up.
-    /// [`Duration::MAX`] waits for ever.
+    /// [`Duration::MAX`] waits for ever; [`start_with`](crate::Builder::start_with) never waits.
     Block(Duration),
     /// Drop the task.
     Discard,

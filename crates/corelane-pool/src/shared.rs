@@ -18,12 +18,13 @@ use crate::backlog::Backlog;
 use crate::error::message;
 use crate::settings::{Config, Hook, Limits, Queueing};
 use crate::slot::{Slot, Tally, add, join_all};
-use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
+use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize, Mutex as PlainMutex};
 use crate::sync::{
-    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
+    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, ThreadId, current,
+    lock, wait,
 };
 use crate::task::Task;
-use crate::worker::starting;
+use crate::worker::belongs_to;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
@@ -124,6 +125,8 @@ pub(crate) struct Shared {
     pub(crate) id: u64,
     pub(crate) config: Config,
     start: Start,
+    /// The threads that are in `start`, as often as they are.
+    starters: PlainMutex<Vec<ThreadId>>,
     /// The queue in which idle threads wait.
     pub(crate) idle: SynchronousQueue<Work>,
     state: Padded<Mutex<State>>,
@@ -149,6 +152,27 @@ pub(crate) struct Hints {
     pub(crate) keep_alive_nanos: AtomicU64,
     pub(crate) has_tasks: AtomicBool,
     core_may_leave: AtomicBool,
+}
+
+/// While this value lives, the thread that made it is in `start_with`. Starts of several pools may be nested.
+struct Starter<'a>(&'a Shared);
+
+const NO_PANIC: &str = "nothing panics under this lock";
+
+impl<'a> Starter<'a> {
+    fn enter(shared: &'a Shared) -> Self {
+        shared.starters.lock().expect(NO_PANIC).push(current().id());
+        Self(shared)
+    }
+}
+
+impl Drop for Starter<'_> {
+    fn drop(&mut self) {
+        let here = current().id();
+        let mut starters = self.0.starters.lock().expect(NO_PANIC);
+        let at = starters.iter().position(|&id| id == here).expect("it has entered");
+        starters.swap_remove(at);
+    }
 }
 
 /// How many panics in a row are dropped, each raised by the drop of the one before. A further payload is leaked.
@@ -185,7 +209,8 @@ pub struct Counts {
     pub panicked: u64,
     /// Tasks that were returned or run by their callers.
     pub rejected: u64,
-    /// Tasks that a policy dropped; see [`Rejection`](crate::Rejection).
+    /// Tasks that a policy dropped, see [`Rejection`](crate::Rejection), or that went with their
+    /// [`Worker`](crate::Worker).
     pub discarded: u64,
     /// Starts that failed, by an error or a panic. If the thread had begun by then, it stays.
     pub failed_starts: u64,
@@ -233,6 +258,7 @@ impl Shared {
             failed_starts: AtomicU64::new(0),
             config,
             start,
+            starters: PlainMutex::new(Vec::new()),
         };
         shared.publish(&limits);
         shared
@@ -280,9 +306,9 @@ impl Shared {
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
         let mut panic = None;
-        let before = starting(self.id);
+        let starter = Starter::enter(self);
         let started = catch_unwind(AssertUnwindSafe(|| (self.start)(self.clone(), slot.clone())));
-        starting(before);
+        drop(starter);
         let started = started.unwrap_or_else(|payload| {
             let error = io::Error::other(format!("the start panicked: {}", message(&*payload)));
             panic = Some(payload);
@@ -307,6 +333,17 @@ impl Shared {
         };
         panic.into_iter().for_each(|payload| self.take_panic(payload));
         outcome
+    }
+
+    /// Whether the calling thread is in `start_with`. It may be making the only thread that would do what it waits for.
+    pub(crate) fn is_starting_here(&self) -> bool {
+        let starters = self.starters.lock().expect(NO_PANIC);
+        !starters.is_empty() && starters.contains(&current().id())
+    }
+
+    /// Whether the calling thread may wait for the end of the pool.
+    pub(crate) fn may_await_the_end(&self) -> bool {
+        !belongs_to(self.id) && !self.is_starting_here()
     }
 
     /// Takes back the counts of a thread that will not run.

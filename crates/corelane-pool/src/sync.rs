@@ -8,13 +8,13 @@ pub(crate) use loom::{
         Condvar, Mutex, MutexGuard,
         atomic::{AtomicUsize, fence},
     },
-    thread::{Builder, JoinHandle},
+    thread::{Builder, JoinHandle, ThreadId, current},
     thread_local,
 };
 #[cfg(shuttle)]
 pub(crate) use shuttle::{
     sync::atomic::fence,
-    thread::{Builder, JoinHandle},
+    thread::{Builder, JoinHandle, ThreadId, current},
     thread_local,
 };
 #[cfg(not(any(loom, shuttle)))]
@@ -23,15 +23,17 @@ pub(crate) use std::{
         Condvar, Mutex, MutexGuard,
         atomic::{AtomicUsize, fence},
     },
-    thread::{Builder, JoinHandle},
+    thread::{Builder, JoinHandle, ThreadId, current},
     thread_local,
 };
 
 #[cfg(not(shuttle))]
 pub(crate) use std::time::Instant;
 
-/// Counts with one writer, and hints. No decision depends on their order, so loom need not model them.
+/// Counts with one writer, hints, and what a thread notes for itself. No decision depends on their order, so loom need
+/// not model them.
 pub(crate) mod plain {
+    pub(crate) use std::sync::Mutex;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 }
 pub(crate) use std::sync::Arc;

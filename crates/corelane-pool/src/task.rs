@@ -2,6 +2,7 @@
 
 use crate::closure::Closure;
 use crate::error::JoinError;
+use crate::shared::Shared;
 use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
 use std::any::Any;
 use std::fmt;
@@ -53,8 +54,23 @@ impl fmt::Debug for Task {
 enum Outcome<R> {
     Pending,
     Returned(R),
-    Panicked(Box<dyn Any + Send>),
+    Panicked(Untaken),
     Dropped,
+}
+
+/// A task's panic, until its handle takes it. If none does, the handler of the pool gets it.
+struct Untaken {
+    payload: Option<Box<dyn Any + Send>>,
+    /// The pool that has counted the panic. `None` where a task is run outside of any.
+    pool: Option<Arc<Shared>>,
+}
+
+impl Drop for Untaken {
+    fn drop(&mut self) {
+        if let (Some(payload), Some(pool)) = (self.payload.take(), &self.pool) {
+            pool.hand_panic(payload);
+        }
+    }
 }
 
 /// The place where a task stores its result.
@@ -76,18 +92,20 @@ impl<R> Packet<R> {
     /// Waits for the outcome, at most until `until`, and takes it.
     fn take(&self, until: Option<Instant>) -> Option<Result<R, JoinError>> {
         let mut outcome = lock(&self.outcome);
-        loop {
-            match std::mem::replace(&mut *outcome, Outcome::Pending) {
-                Outcome::Returned(value) => return Some(Ok(value)),
-                Outcome::Panicked(payload) => return Some(Err(JoinError::Panicked(payload))),
-                Outcome::Dropped => return Some(Err(JoinError::Dropped)),
-                Outcome::Pending => {}
-            }
+        while matches!(*outcome, Outcome::Pending) {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return None;
             }
             outcome = wait(&self.decided, outcome, until);
         }
+        let decided = std::mem::replace(&mut *outcome, Outcome::Pending);
+        // What is let go of below may be the last of a pool, with its hooks.
+        drop(outcome);
+        Some(match decided {
+            Outcome::Returned(value) => Ok(value),
+            Outcome::Panicked(mut panic) => Err(JoinError::Panicked(panic.payload.take().expect("it is taken once"))),
+            Outcome::Dropped | Outcome::Pending => Err(JoinError::Dropped),
+        })
     }
 
     fn is_decided(&self) -> bool {
@@ -139,17 +157,17 @@ where
 pub(crate) struct Run<F: FnOnce() -> R, R>(Arc<Job<F, R>>);
 
 impl<F: FnOnce() -> R, R> Run<F, R> {
-    /// Runs the closure. If it panics, calls `panicked` before the handle gets the panic. Without a handle the panic
-    /// unwinds on.
-    pub(crate) fn run(self, panicked: impl FnOnce()) {
+    /// Runs the closure. If it panics, calls `panicked` before the handle gets the panic, for the pool that counts it.
+    /// Without a handle the panic unwinds on.
+    pub(crate) fn run(self, panicked: impl FnOnce() -> Option<Arc<Shared>>) {
         let Some(closure) = lock(&self.0.closure).take() else { return };
         match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
             // No handle is left, so the pool takes the panic, as for a task without a handle.
             Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
             Err(payload) => {
-                panicked();
-                self.0.packet.decide(Outcome::Panicked(payload));
+                let panic = Untaken { payload: Some(payload), pool: panicked() };
+                self.0.packet.decide(Outcome::Panicked(panic));
             }
         }
     }
@@ -164,7 +182,8 @@ impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
     }
 }
 
-/// The handle to a task's result. If it is dropped, the task still runs, and its result is dropped.
+/// The handle to a task's result. If it is dropped, the task still runs, and its result is dropped. A panic then goes
+/// to the [handler](crate::Builder::on_panic), which the drop of the handle calls if the task has panicked before.
 ///
 /// A thread of a pool that joins a task of the same pool does not help. With a fixed number of threads, all of them may
 /// end up waiting in this way. [`scope`](crate::ThreadPool::scope) has no such trap.

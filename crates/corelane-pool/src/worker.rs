@@ -2,13 +2,15 @@
 
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, thread_local};
+use crate::sync::{Arc, Relaxed, thread_local};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
-/// without [`run`](Self::run), it counts as never started. Its first task is then returned to the caller or, if
-/// `start_with` has returned, dropped with it.
+/// without [`run`](Self::run), as by a panic of its thread, it counts as never started. Its first task is then returned
+/// to the caller. If `start_with` has returned, no caller is there: the task is dropped, its handle says
+/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. A worker that is
+/// leaked is waited for without end.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -65,7 +67,7 @@ impl Worker {
         let Some(first) = self.slot.begin() else { return };
         let before = {
             let _context = Context::enter(&self.shared, Some(&self.slot));
-            let _ = POOLS.try_with(|pools| pools.set([self.shared.id, pools.get()[1]]));
+            let _ = POOL.try_with(|pool| pool.set(self.shared.id));
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
             self.shared.serve(&self.slot, first);
@@ -79,8 +81,11 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if self.slot.give_up() {
+            let orphan = self.slot.orphan();
+            self.shared.discarded.fetch_add(u64::from(orphan.is_some()), Relaxed);
             self.shared.never_started();
-            self.shared.let_go(self.slot.orphan());
+            self.shared.pass_on_for_none();
+            self.shared.let_go(orphan);
         }
     }
 }
@@ -99,10 +104,10 @@ thread_local! {
     #[allow(clippy::missing_const_for_thread_local)]
     static CONTEXT: RefCell<Place> = RefCell::new(None);
 
-    // The pool that this thread belongs to, from the start of its worker to the end of the thread, and the one of which
-    // it is starting a thread. Without a destructor, so that the destructors of other thread-locals find it.
+    // The pool that this thread belongs to, from the start of its worker to the end of the thread. Without a
+    // destructor, so that the destructors of other thread-locals find it.
     #[allow(clippy::missing_const_for_thread_local)]
-    static POOLS: Cell<[u64; 2]> = Cell::new([0; 2]);
+    static POOL: Cell<u64> = Cell::new(0);
 }
 
 /// While this value lives, what the thread runs counts for the pool. Afterwards as before.
@@ -127,7 +132,7 @@ fn replace(place: Place) -> Place {
 }
 
 /// Calls `f` with the pool whose tasks this thread runs, and with the thread's slot.
-pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
+pub(crate) fn with_current(f: impl FnOnce(&Arc<Shared>, Option<&Slot>)) {
     // A thread-local that is dropped later may also call this.
     let _ = CONTEXT.try_with(|context| {
         if let Some((shared, slot)) = &*context.borrow() {
@@ -136,23 +141,21 @@ pub(crate) fn with_current(f: impl FnOnce(&Shared, Option<&Slot>)) {
     });
 }
 
-/// Whether this thread belongs to the pool of that number, or is starting a thread of it, and so cannot wait for the
-/// pool's end. Where a platform destroys even thread-locals without destructors, a thread that ends is taken for the
-/// pool's.
+/// Whether this thread belongs to the pool of that number, and so cannot wait for the pool's end. Where a platform
+/// destroys even thread-locals without destructors, a thread that ends is taken for the pool's.
 pub(crate) fn belongs_to(id: u64) -> bool {
-    POOLS.try_with(|pools| pools.get().contains(&id)).unwrap_or(true)
+    POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
 }
 
-/// Notes that this thread is starting a thread of the pool of that number. Returns what was noted before.
-pub(crate) fn starting(id: u64) -> u64 {
-    let note = |pools: &Cell<[u64; 2]>| pools.replace([pools.get()[0], id])[1];
-    POOLS.try_with(note).unwrap_or(0)
-}
-
-/// Counts a panic that another part of the pool handles.
-pub(crate) fn count_panic() {
-    with_current(|shared, slot| match slot {
-        Some(slot) => add(&slot.tally.panicked, 1),
-        None => shared.count_panic(),
+/// Counts a panic that another part of the pool handles. Returns the pool, if this thread runs a task of one.
+pub(crate) fn count_panic() -> Option<Arc<Shared>> {
+    let mut pool = None;
+    with_current(|shared, slot| {
+        match slot {
+            Some(slot) => add(&slot.tally.panicked, 1),
+            None => shared.count_panic(),
+        }
+        pool = Some(shared.clone());
     });
+    pool
 }

@@ -10,8 +10,8 @@
 mod explore;
 
 use corelane::Barrier;
-use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejected, Rejection, ThreadPool, Worker};
-use explore::explore_with;
+use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
+use explore::{explore_with, quick};
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, JoinHandle};
 use std::io;
@@ -63,7 +63,7 @@ impl Runs {
 #[test]
 fn p24_spawn_against_idle_time_out() {
     for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
-        explore(2, move || {
+        explore(quick(1, 2), move || {
             let runs = Runs::default();
             let pool = pool(queueing, 0, 2).build().unwrap();
             pool.execute(runs.task()).unwrap();
@@ -78,7 +78,7 @@ fn p24_spawn_against_idle_time_out() {
 /// P24 with two callers: one has counted the thread that leaves as searching when the other one comes.
 #[test]
 fn p24_two_callers_against_idle_time_out() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let runs = Runs::default();
         let pool = pool(Queueing::Unbounded, 0, 1).build().unwrap();
         pool.prestart(1).unwrap();
@@ -95,7 +95,7 @@ fn p24_two_callers_against_idle_time_out() {
 #[test]
 fn p24_a_put_against_idle_time_out() {
     for queueing in HAND_OFFS {
-        explore(2, move || {
+        explore(quick(1, 2), move || {
             let runs = Runs::default();
             let pool = pool(queueing, 0, 1).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
             pool.execute(runs.task()).unwrap();
@@ -140,7 +140,7 @@ fn p25_execute_against_shutdown_now() {
 #[test]
 fn p26_two_executes_and_one_idle_worker() {
     for queueing in HAND_OFFS {
-        explore(2, move || {
+        explore(quick(1, 2), move || {
             let runs = Runs::default();
             let pool = one_thread(queueing);
             let caller = call(&pool, &runs);
@@ -155,7 +155,7 @@ fn p26_two_executes_and_one_idle_worker() {
 /// P26 with a queue: both run, whether the thread searches, falls asleep or sleeps.
 #[test]
 fn p26_two_executes_and_one_worker_that_falls_asleep() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let runs = Runs::default();
         let pool = one_thread(Queueing::Unbounded);
         let caller = call(&pool, &runs);
@@ -188,8 +188,10 @@ fn p27_a_start_fails() {
             let (caller, task) = (pool.clone(), runs.task());
             let caller = thread::spawn(move || caller.execute(task));
             let results = [pool.execute(runs.task()), caller.join().unwrap()];
-            let refused = |result: &&Result<(), Rejected<_>>| matches!(result, Err(rejected) if matches!(rejected.reason(), Reason::NoThread(_)));
-            let refusals = results.iter().filter(refused).count();
+            let refused = |result: &Result<(), Rejected<Task>>| {
+                result.as_ref().is_err_and(|rejected| matches!(rejected.reason(), Reason::NoThread(_)))
+            };
+            let refusals = results.iter().filter(|result| refused(result)).count();
             // In a queue its task may be left to the thread that the other caller has started meanwhile.
             assert!(refusals == 1 || refusals == 0 && queueing == Queueing::Unbounded);
             assert!(pool.join());
@@ -249,6 +251,57 @@ fn p27_a_worker_is_dropped_beside_its_start() {
     });
 }
 
+/// P27. Starts that bring tasks and fail: none waits for what another start, or its own, is making.
+#[test]
+fn p27_starts_bring_tasks_and_fail() {
+    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+        explore(2, move || {
+            let runs = Runs::default();
+            let place = Arc::new(std::sync::Mutex::new(None::<ThreadPool>));
+            let (knows, brings) = (place.clone(), runs.clone());
+            let start = move |_: Worker| {
+                let pool = knows.lock().unwrap().clone().unwrap();
+                assert!(pool.execute(brings.task()).is_err() && !pool.await_termination(Duration::MAX));
+                Err(io::ErrorKind::WouldBlock.into())
+            };
+            let blocking = pool(queueing, 2, 2).rejection(Rejection::Block(Duration::MAX));
+            let pool = blocking.start_with(start).build().unwrap();
+            *place.lock().unwrap() = Some(pool.clone());
+            let caller = call(&pool, &runs);
+            assert!(pool.execute(runs.task()).is_err() && !caller.join().unwrap());
+            *place.lock().unwrap() = None;
+            assert!(pool.join());
+            assert_eq!((runs.get(), pool.counts().threads), (0, 0));
+        });
+    }
+}
+
+/// P27. A caller relies on the search of another one, which has started a thread instead, and that drops its worker.
+#[test]
+fn p27_a_search_goes_on_when_a_worker_is_dropped() {
+    explore(1, || {
+        let starts = AtomicUsize::new(0);
+        let start = move |worker: Worker| match starts.fetch_add(1, SeqCst) {
+            0 => thread::Builder::new().spawn(move || worker.run()),
+            1 => thread::Builder::new().spawn(move || drop(worker)),
+            _ => Err(io::ErrorKind::WouldBlock.into()),
+        };
+        let pool = pool(Queueing::Unbounded, 1, 2).start_with(start).build().unwrap();
+        pool.prestart(1).unwrap();
+        thread::yield_now();
+        let other = pool.clone();
+        let other = thread::spawn(move || {
+            // It runs, or is dropped with its worker, or comes back.
+            other.spawn(|| ()).into_iter().for_each(|handle| drop(handle.join()));
+        });
+        // The thread is woken, finds nothing and sleeps again.
+        pool.set_core_threads(1).unwrap();
+        drop(pool.execute(|| ()));
+        other.join().unwrap();
+        assert!(pool.join());
+    });
+}
+
 /// A caller of `join` comes before the start has left the thread's handle.
 #[test]
 fn a_join_waits_for_the_start() {
@@ -258,13 +311,18 @@ fn a_join_waits_for_the_start() {
         let after = ended.clone();
         let start = move |worker: Worker| {
             let after = after.task();
-            thread::Builder::new().spawn(move || {
+            let thread = thread::Builder::new().spawn(move || {
                 worker.run();
+                thread::yield_now();
                 after();
-            })
+            });
+            // The thread may leave, and the join come, before its handle is there.
+            thread::yield_now();
+            thread
         };
         let pool = pool(HAND_OFFS[0], 1, 1).start_with(start).build().unwrap();
         let caller = call(&pool, &runs);
+        thread::yield_now();
         assert!(pool.join());
         // What was accepted is over, and so is the thread.
         assert_eq!(runs.get(), ended.get());
@@ -276,7 +334,7 @@ fn a_join_waits_for_the_start() {
 /// P27. A thread ends by new limits, and leaves a caller that waits to one that is being started, and does not start.
 #[test]
 fn p27_a_put_against_a_thread_that_ends_and_one_that_fails() {
-    explore(2, || {
+    explore(quick(1, 2), || {
         let runs = Runs::default();
         let blocking = pool(HAND_OFFS[0], 1, 2).keep_alive(Duration::MAX).rejection(Rejection::Block(Duration::MAX));
         let pool = blocking.start_with(fails_at(1)).build().unwrap();

@@ -137,6 +137,7 @@ pub(crate) fn p15_a_worker_is_never_run() {
         gate.open();
         assert!(handle.join().is_err(), "the task was dropped with its worker");
         until("it is uncounted", || pool.counts().threads == 0);
+        until("the task is counted, without a handle, too", || pool.counts().discarded == 1);
         assert!(pool.join());
     }
 }

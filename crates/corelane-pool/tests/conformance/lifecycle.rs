@@ -1,8 +1,10 @@
 use crate::support::{ALL, Gate, LONG, QUEUES, T, at_the_end_of_this_thread, builder, bump, occupy, until};
-use corelane_pool::{JoinError, OnDrop, Reason, Rejection, ThreadPool};
+use corelane_pool::{JoinError, OnDrop, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) fn p5_after_a_shutdown_nothing_is_accepted_and_all_is_done() {
@@ -418,7 +420,7 @@ impl Drop for Calls {
 
 /// No lock is held, and nothing is half done, where users' code runs.
 pub(crate) fn what_the_pool_calls_may_call_the_pool() {
-    for queueing in [ALL[0], ALL[1], corelane_pool::Queueing::Bounded(1)] {
+    for queueing in [ALL[0], ALL[1], Queueing::Bounded(1)] {
         let place = Place::default();
         let (start, starts) = place.caller();
         let (stop, stops) = place.caller();
@@ -487,5 +489,133 @@ pub(crate) fn p20_a_start_does_not_wait_for_the_end() {
         pool.execute(|| ()).unwrap();
         assert_eq!(pool.counts().failed_starts, 0);
         assert!(pool.join());
+    }
+}
+
+/// Starts threads as usual, once `before` was called with the pool.
+fn starts_after(
+    place: &Place,
+    before: impl Fn(&ThreadPool) + Send + Sync + 'static,
+) -> impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static {
+    let place = place.clone();
+    move |worker| {
+        let pool = place.0.lock().unwrap().clone();
+        pool.iter().for_each(&before);
+        drop(pool);
+        std::thread::Builder::new().spawn(move || worker.run())
+    }
+}
+
+/// Tasks, and which of them ran and were accepted.
+#[derive(Clone, Default)]
+struct Tasks {
+    ran: Arc<AtomicUsize>,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Tasks {
+    fn task(&self) -> impl FnOnce() + Send + 'static + use<> {
+        let ran = self.ran.clone();
+        move || bump(&ran)
+    }
+
+    fn note<T, R>(&self, outcome: Result<T, Rejected<R>>) {
+        match outcome {
+            Ok(_) => bump(&self.accepted),
+            Err(rejected) => {
+                assert!(matches!(rejected.reason(), Reason::NoThread(_) | Reason::Saturated), "{rejected}");
+            }
+        }
+    }
+
+    /// In every way.
+    fn bring(&self, pool: &ThreadPool) {
+        self.note(pool.execute(self.task()));
+        self.note(pool.try_execute(self.task()));
+        self.note(pool.execute_task(Task::new(self.task())));
+        self.note(pool.spawn(self.task()));
+        self.note(pool.try_spawn(self.task()));
+    }
+
+    fn assert_all_ran(self, pool: &ThreadPool) {
+        let discarded = pool.counts().discarded as usize;
+        assert_eq!(self.ran.load(SeqCst) + discarded, self.accepted.load(SeqCst), "{pool:?}");
+    }
+}
+
+const REJECTIONS: [Rejection; 5] = [
+    Rejection::Return,
+    Rejection::CallerRuns,
+    Rejection::Block(Duration::MAX),
+    Rejection::Discard,
+    Rejection::DiscardOldest,
+];
+
+/// The thread that it would wait for is the one that it starts.
+pub(crate) fn p20_a_start_brings_tasks() {
+    for queueing in ALL {
+        for rejection in REJECTIONS {
+            let (place, tasks, scoped) = (Place::default(), Tasks::default(), Arc::new(AtomicUsize::new(0)));
+            let (brings, of_scope) = (tasks.clone(), scoped.clone());
+            let start = starts_after(&place, move |pool| {
+                brings.bring(pool);
+                pool.scope(|scope| scope.spawn(|| bump(&of_scope)));
+                assert!(!pool.await_termination(LONG));
+            });
+            let pool = builder(queueing, 1, 1).rejection(rejection).start_with(start).build().unwrap();
+            *place.0.lock().unwrap() = Some(pool.clone());
+            tasks.note(pool.execute(tasks.task()));
+            *place.0.lock().unwrap() = None;
+            assert_eq!((pool.counts().failed_starts, scoped.load(SeqCst)), (0, 1));
+            assert!(pool.join());
+            tasks.assert_all_ran(&pool);
+        }
+    }
+}
+
+/// The thread that would take the task may be the one that starts another, or wait for it.
+pub(crate) fn p20_a_start_brings_tasks_to_a_full_pool() {
+    for queueing in [ALL[0], ALL[1], Queueing::Bounded(1)] {
+        for rejection in REJECTIONS {
+            let (place, tasks) = (Place::default(), Tasks::default());
+            let brings = tasks.clone();
+            let start = starts_after(&place, move |pool| brings.bring(pool));
+            let pool = builder(queueing, 0, 2).rejection(rejection).start_with(start).build().unwrap();
+            let gate = occupy(&pool, 1);
+            *place.0.lock().unwrap() = Some(pool.clone());
+            tasks.note(pool.execute(tasks.task()));
+            *place.0.lock().unwrap() = None;
+            gate.open();
+            assert!(pool.join());
+            tasks.assert_all_ran(&pool);
+        }
+    }
+}
+
+/// Each start brings tasks to the other pool, which may be starting this one's thread.
+pub(crate) fn p20_starts_of_two_pools_bring_tasks_to_each_other() {
+    for queueing in ALL {
+        for rejection in REJECTIONS {
+            let (places, tasks) = ([Place::default(), Place::default()], Tasks::default());
+            let pool = |own: usize| {
+                let brings = tasks.clone();
+                let start = starts_after(&places[1 - own], move |other| {
+                    brings.bring(other);
+                    assert!(own == 0 || !other.await_termination(LONG));
+                });
+                builder(queueing, 1, 1).rejection(rejection).start_with(start).build().unwrap()
+            };
+            let pools = [pool(0), pool(1)];
+            for (place, pool) in places.iter().zip(&pools) {
+                *place.0.lock().unwrap() = Some(pool.clone());
+            }
+            tasks.note(pools[0].execute(tasks.task()));
+            for place in &places {
+                *place.0.lock().unwrap() = None;
+            }
+            assert!(pools.iter().all(ThreadPool::join));
+            let discarded = pools.iter().map(|pool| pool.counts().discarded as usize).sum::<usize>();
+            assert_eq!(tasks.ran.load(SeqCst) + discarded, tasks.accepted.load(SeqCst), "{pools:?}");
+        }
     }
 }

@@ -99,6 +99,9 @@ mod suite {
             p20_a_thread_local_of_a_worker_does_not_wait
             p20_what_comes_after_a_worker_does_not_wait
             p20_a_start_does_not_wait_for_the_end
+            p20_a_start_brings_tasks
+            p20_a_start_brings_tasks_to_a_full_pool
+            p20_starts_of_two_pools_bring_tasks_to_each_other
             what_the_pool_calls_may_call_the_pool
             p21_thread_locals_are_dropped_when_join_returns
             a_pool_without_threads_terminates
@@ -110,6 +113,7 @@ mod suite {
             scopes_need_no_thread
             tasks_of_a_scope_add_tasks
             a_panic_comes_out_when_all_is_over
+            tasks_do_not_run_while_their_scope_unwinds
             what_is_left_of_a_scope_does_nothing
         }
         failures {

@@ -135,8 +135,12 @@ fn a_task(queueing: Queueing) {
     let Err(JoinError::Panicked(payload)) = handle.join() else { panic!("it panics") };
     assert_eq!(payload.downcast_ref(), Some(&"somebody asks"));
     settle(&pool);
+    let handle = pool.spawn(|| panic_any("nobody asks any more")).unwrap();
+    until("it has panicked", || handle.is_finished());
+    drop(handle);
+    settle(&pool);
     assert_eq!(pool.spawn(|| std::thread::current().id()).unwrap().join().unwrap(), thread);
-    Told { pool, panics }.ends(&["nobody asks"], 2);
+    Told { pool, panics }.ends(&["nobody asks", "nobody asks any more"], 3);
 }
 
 fn a_task_of_a_scope(queueing: Queueing) {

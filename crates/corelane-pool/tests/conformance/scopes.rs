@@ -3,6 +3,7 @@
 use crate::support::{ALL, LONG, builder, bump, occupy, until};
 use corelane_pool::{Rejection, ThreadPool};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 pub(crate) fn scopes_wait_for_all_their_tasks() {
@@ -129,6 +130,31 @@ pub(crate) fn a_panic_comes_out_when_all_is_over() {
         let payload = catch_unwind(AssertUnwindSafe(|| tasks(true))).unwrap_err();
         assert_eq!(payload.downcast_ref::<&str>(), Some(&"the closure"));
         assert_eq!(ran.load(SeqCst), 20);
+    }
+}
+
+/// The scope's own thread runs them when the scope's closure has panicked: as anywhere else, a lock is poisoned by a
+/// task that panics.
+pub(crate) fn tasks_do_not_run_while_their_scope_unwinds() {
+    for queueing in ALL {
+        let pool = builder(queueing, 1, 1).build().unwrap();
+        pool.shutdown();
+        let (ran, unwinding, lock) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(()));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            pool.scope(|scope| {
+                scope.spawn(|| {
+                    let _held = lock.lock().unwrap();
+                    std::panic::panic_any(7_u8)
+                });
+                scope.spawn(|| {
+                    bump(&ran);
+                    (0..usize::from(std::thread::panicking())).for_each(|_| bump(&unwinding));
+                });
+                std::panic::panic_any(8_u8)
+            })
+        }));
+        assert_eq!(outcome.unwrap_err().downcast_ref::<u8>(), Some(&8));
+        assert_eq!((ran.load(SeqCst), unwinding.load(SeqCst), lock.is_poisoned()), (1, 0, true));
     }
 }
 
