@@ -8,7 +8,7 @@
 //! | `mutants.rs`, `tree.rs` | applying each fault of `mutants/` to a copy of the sources; copies and digests |
 //! | `cargo.rs`, `rows.rs`, `tool.rs` | test binaries; which tests belong to which queue; running them under a tool |
 //! | `evidence.rs`, `verify.rs`, `release.rs` | records and their table; everything at once; packages |
-//! | `soak.rs`, `bugs.rs`, `pictures.rs` | scenarios on real threads; the check of `docs/bugs.md`; the pictures in the documents |
+//! | `soak.rs`, `bugs.rs`, `pictures.rs` | scenarios on real threads; checks of `docs/bugs.md`; pictures in documents |
 //! | `workspace.rs` | the parts that all commands use |
 
 #[cfg(test)]

@@ -51,7 +51,8 @@ pub(crate) const ROWS: [Row; 27] = [
     row("sleepers", [""; 4]),
     // How the handles of all MPMC queues close them.
     row("senders", [""; 4]),
-    row("dual_queue", ["handoff fair::", "handoff fair::sequences::", "handoff fair::history::", "loom_handoff fair::"]),
+    row("dual_queue", ["handoff fair::", "handoff fair::sequences::", "handoff fair::history::",
+        "loom_handoff fair::"]),
     row("dual_stack", ["handoff unfair:: eliminating::", "handoff unfair:: eliminating:: +::sequences::",
         "handoff unfair:: eliminating:: +::history::", "loom_handoff unfair:: eliminating::"]),
     row("transfer", ["handoff %::", "handoff sequences::a_%", "handoff history::%", "loom_handoff %::"]),

@@ -68,7 +68,8 @@ impl Tool {
     pub(crate) fn claim(self) -> &'static str {
         match self {
             Self::Contract => {
-                "The promises of each family hold on real threads. This processor shows few interleavings and orderings."
+                "The promises of each family hold on real threads. This processor shows few interleavings and \
+                 orderings."
             }
             Self::Fuzzed => "Random calls of one thread are answered as by a simple model.",
             Self::Histories => {
@@ -80,8 +81,8 @@ impl Tool {
                  preemptions. No loads behind later stores, no time, and fences instead of the asymmetric barrier."
             }
             Self::Shuttle => {
-                "Drawn schedules of cases at real sizes pass, half of them at random, half by PCT of depth 3. A sample, \
-                 in which all accesses have one order."
+                "Drawn schedules of cases at real sizes pass, half of them at random, half by PCT of depth 3. It is a \
+                 sample, in which all accesses have one order."
             }
             Self::ThreadSanitizer => {
                 "No two accesses of the contract's tests race, the standard library included. It does not know \
