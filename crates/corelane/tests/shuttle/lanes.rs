@@ -158,9 +158,9 @@ fn a_close_in_midstream() {
         let senders = senders.collect::<Vec<_>>();
         (0..draw(0..100)).for_each(|_| thread::yield_now());
         if draw(0..2) == 0 {
-            tx.close()
+            tx.close();
         } else {
-            rx.close()
+            rx.close();
         }
         assert!(tx.clone().try_push(ledger.item(99 * EACH)).is_err());
         let accepted = senders.into_iter().map(|sender| sender.join().unwrap()).collect::<Vec<_>>();

@@ -24,7 +24,9 @@ impl Tally {
 
 impl Drop for Tally {
     fn drop(&mut self) {
-        OVER.iter().zip(self.0.take()).for_each(|(sum, own)| drop(sum.fetch_add(own, Relaxed)));
+        for (sum, own) in OVER.iter().zip(self.0.take()) {
+            sum.fetch_add(own, Relaxed);
+        }
     }
 }
 
