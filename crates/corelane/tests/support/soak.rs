@@ -102,7 +102,7 @@ pub(crate) fn many(count: usize) -> usize {
 }
 
 /// How far the memory may grow after the first quarter of the time: threads that come and go have stacks and arenas.
-const SLACK: u64 = 32 << 20;
+const SLACK: u64 = 8 << 20;
 
 fn variable<T: std::str::FromStr>(name: &str, default: T) -> T {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
