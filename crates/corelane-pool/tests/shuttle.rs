@@ -1,7 +1,8 @@
 //! The pool under many schedules that are drawn: several callers, dozens of tasks, threads that come and go, limits
 //! that change. Runs with
 //! `cargo shuttle -p corelane-pool --test shuttle`;
-//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others. Without shuttle the same scenarios run on real threads: `cargo xtask soak`.
+//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others. Without shuttle the same scenarios
+//! run on real threads: `cargo xtask soak`.
 //!
 //! Each scenario draws its sizes. A time of keep-alive may be over at any moment after a thread has begun to wait. A
 //! thread that is not woken is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task

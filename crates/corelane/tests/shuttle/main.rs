@@ -1,8 +1,8 @@
 //! The queues under many schedules that are drawn, at sizes that loom cannot reach: real capacities, blocks and
 //! segments, several producers and consumers, hundreds of items. Runs with
 //! `cargo shuttle -p corelane --test shuttle`;
-//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others. Without shuttle the same scenarios run on
-//! real threads for as long as one likes: `cargo xtask soak`, see `support/soak.rs`.
+//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others. Without shuttle the same scenarios
+//! run on real threads for as long as one likes: `cargo xtask soak`, see `support/soak.rs`.
 //!
 //! A scenario is a function generic over the design and its name in one of the lists. It draws its sizes and the calls
 //! it makes, so that each schedule is also a case of its own. Every item must come once, in order, and be dropped once.
