@@ -1,6 +1,6 @@
 //! `docs/bugs.md`, the list of bugs of other queues: every test and every hand-made fault that it names must exist.
 
-use crate::mutant;
+use crate::mutants;
 use crate::workspace::root;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ fn what_the_list_of_bugs_names_exists() {
     assert!(tests.len() > 100 && faults.len() > 10, "{} tests, {} faults", tests.len(), faults.len());
     let missing: Vec<_> = tests.into_iter().filter(|test| !exists(&root, test)).collect();
     assert!(missing.is_empty(), "no such tests: {missing:#?}");
-    let known: Vec<_> = mutant::all(&root).unwrap().into_iter().map(|mutant| mutant.name).collect();
+    let known: Vec<_> = mutants::all().unwrap().into_iter().map(|mutant| mutant.name).collect();
     let missing: Vec<_> = faults.into_iter().filter(|fault| !known.iter().any(|name| name == fault)).collect();
     assert!(missing.is_empty(), "no such faults: {missing:#?}");
 }

@@ -1,77 +1,57 @@
 //! Test binaries: how they are built and run, and the outcomes of their runs.
 
-use crate::workspace::Result;
+use crate::tree;
+use crate::workspace::{Result, root};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// A test target of a crate.
+/// A test target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
+    /// Its name in rows and mutants.
     pub(crate) name: &'static str,
     package: &'static str,
     test: &'static str,
     features: &'static str,
-    /// The target holds loom's models, and needs `--cfg loom`.
-    pub(crate) is_loom: bool,
-    /// The target holds shuttle's scenarios, and needs `--cfg shuttle`.
-    pub(crate) is_shuttle: bool,
 }
 
-const fn target(name: &'static str, package: &'static str, test: &'static str, is_loom: bool) -> Target {
-    Target { name, package, test, features: "", is_loom, is_shuttle: false }
-}
-
-const fn shuttle(name: &'static str, package: &'static str) -> Target {
-    Target { name, package, test: "shuttle", features: "", is_loom: false, is_shuttle: true }
-}
-
-/// The test targets, under the names that rows and mutants use.
-const TARGETS: &[Target] = &[
-    target("contract", "corelane", "contract", false),
-    target("deadlock", "corelane", "deadlock", false),
-    target("stream", "corelane", "stream", false),
-    target("fastflow", "corelane-papers", "fastflow", false),
-    target("properties", "corelane", "properties", false),
-    target("allocation", "corelane", "allocation", false),
-    target("mpmc", "corelane", "mpmc", false),
-    target("lanes", "corelane", "lanes", false),
-    target("mpmc_memory", "corelane", "mpmc_memory", false),
-    target("select", "corelane", "select", false),
-    target("places", "corelane", "places", false),
-    target("handoff", "corelane", "handoff", false),
-    target("dispatch", "corelane", "dispatch", false),
-    Target { features: "async", ..target("asynchronous", "corelane", "asynchronous", false) },
-    Target {
-        features: "async",
-        ..target("asynchronous_without_membarrier", "corelane", "asynchronous_without_membarrier", false)
-    },
-    target("pool", "corelane-pool", "conformance", false),
-    target("barrier", "corelane", "barrier", false),
-    target("faults", "corelane", "faults", false),
-    target("coherence", "corelane-bench", "coherence", false),
-    target("loom", "corelane", "loom", true),
-    target("loom_mpmc", "corelane", "loom_mpmc", true),
-    target("loom_lanes", "corelane", "loom_lanes", true),
-    Target { features: "async", ..target("loom_select", "corelane", "loom_select", true) },
-    target("loom_handoff", "corelane", "loom_handoff", true),
-    target("loom_dispatch", "corelane", "loom_dispatch", true),
-    Target { features: "async", ..target("loom_async", "corelane", "loom_async", true) },
-    target("loom_baselines", "corelane-papers", "loom_baselines", true),
-    target("loom_pool", "corelane-pool", "loom", true),
-    shuttle("shuttle", "corelane"),
-    shuttle("shuttle_papers", "corelane-papers"),
-    shuttle("shuttle_pool", "corelane-pool"),
+/// A package, features, and test targets with these: their names, `name=test` where another name is used.
+const TARGETS: [(&str, &str, &str); 5] = [
+    (
+        "corelane",
+        "",
+        "contract deadlock stream properties allocation mpmc lanes mpmc_memory select places handoff dispatch barrier \
+         faults loom loom_mpmc loom_lanes loom_handoff loom_dispatch shuttle",
+    ),
+    ("corelane", "async", "asynchronous asynchronous_without_membarrier loom_select loom_async"),
+    ("corelane-papers", "", "fastflow loom_baselines shuttle_papers=shuttle"),
+    ("corelane-pool", "", "pool=conformance loom_pool=loom shuttle_pool=shuttle"),
+    ("corelane-bench", "", "coherence"),
 ];
 
 impl Target {
-    /// Whether a run may differ from the last one. Loom's runs do not differ. Shuttle's do not, either, because it
-    /// draws its schedules from fixed seeds.
-    pub(crate) fn is_on_real_threads(&self) -> bool {
-        !self.is_loom && !self.is_shuttle
+    fn named(wanted: &str) -> Result<Self> {
+        for (package, features, names) in TARGETS {
+            for word in names.split(' ') {
+                let (name, test) = word.split_once('=').unwrap_or((word, word));
+                if name == wanted {
+                    return Ok(Self { name, package, test, features });
+                }
+            }
+        }
+        Err(format!("`{wanted}` is not a test target; TARGETS in xtask/src/cargo.rs lists them"))
+    }
+
+    /// The model checker that it is for, whose name is a feature and a `cfg`. Its runs do not differ: loom explores
+    /// all executions, and shuttle draws its schedules from fixed seeds.
+    pub(crate) fn model(&self) -> Option<&'static str> {
+        ["loom", "shuttle"].into_iter().find(|model| self.test.starts_with(model))
     }
 
     /// Whether a run counts cache lines, in an emulator.
@@ -91,10 +71,7 @@ pub(crate) struct Tests {
 impl Tests {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut words = text.split_whitespace();
-        let name = words.next().unwrap_or_default();
-        let target = TARGETS.iter().find(|target| target.name == name).copied();
-        let target =
-            target.ok_or_else(|| format!("`{name}` is not a test target; TARGETS in xtask/src/cargo.rs lists them"))?;
+        let target = Target::named(words.next().unwrap_or_default())?;
         Ok(Self { target, words: words.map(str::to_owned).collect() })
     }
 
@@ -126,97 +103,63 @@ impl std::fmt::Display for Tests {
 /// How cargo is called: a toolchain, variables, arguments, and the command that starts the binary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct How {
-    pub(crate) toolchain: Option<&'static str>,
-    pub(crate) variables: Vec<(String, String)>,
-    pub(crate) arguments: Vec<String>,
-    /// Words in front of the binary.
-    pub(crate) runner: Vec<String>,
-    /// Words after the binary.
-    pub(crate) options: Vec<String>,
-    /// Miri builds and interprets the binary.
-    pub(crate) is_interpreted: bool,
+    /// Words between `cargo` and `test`.
+    pub(crate) before: &'static [&'static str],
+    pub(crate) variables: Vec<(&'static str, String)>,
+    pub(crate) arguments: &'static [&'static str],
+    /// What starts the binary.
+    pub(crate) runner: Option<PathBuf>,
 }
 
 /// The build directory of mutants for real threads.
 pub(crate) const REAL_THREADS: &str = "target/mutants/tests";
 
 impl How {
-    /// For the everyday tests.
-    pub(crate) fn plain(tree: &Path) -> Self {
-        Self::default().with("CARGO_TARGET_DIR", tree.join("target").display())
+    /// With a build directory.
+    pub(crate) fn at(directory: &str) -> Self {
+        Self::default().with("CARGO_TARGET_DIR", root().join(directory).display())
     }
 
-    /// For loom's models. They are optimized less than in a release, because they are built anew for each fault.
-    pub(crate) fn loom(root: &Path) -> Self {
-        let mut how = Self::default()
-            .with("CARGO_TARGET_DIR", root.join("target/mutants/loom").display())
-            .with("RUSTFLAGS", "--cfg loom")
-            .with("CARGO_PROFILE_RELEASE_LTO", "off")
-            .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", 16)
-            .with("CARGO_INCREMENTAL", 1)
-            .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", 1)
-            .with("CARGO_PROFILE_RELEASE_DEBUG", 0);
-        how.arguments.push("--release".to_owned());
-        how
-    }
-
-    /// For mutants on real threads. They are hardly optimized, because they are built anew for each fault; tests that
-    /// count cache lines are built as always. The time limit is long, because a slow test must not be taken for a hang:
-    /// that would be a kill.
-    pub(crate) fn real_threads(root: &Path, counts_lines: bool) -> Self {
-        let how = Self::default()
-            .with("CARGO_TARGET_DIR", root.join(REAL_THREADS).display())
-            .with("CORELANE_TEST_PATIENCE", 5);
-        if counts_lines {
-            // Without an emulator, counting is an error here.
-            return how.with("CORELANE_EMULATOR", "required");
-        }
-        how.with("CARGO_PROFILE_TEST_OPT_LEVEL", 0).with("CARGO_PROFILE_TEST_DEBUG", 0).with("CARGO_INCREMENTAL", 1)
-    }
-
-    /// For shuttle's scenarios, with `CORELANE_SCHEDULES` schedules of either scheduler.
-    pub(crate) fn shuttle(root: &Path) -> Self {
-        let schedules = std::env::var("CORELANE_SCHEDULES").unwrap_or_else(|_| "500".to_owned());
-        Self::default()
-            .with("CARGO_TARGET_DIR", root.join("target/mutants/shuttle").display())
-            .with("RUSTFLAGS", "--cfg shuttle")
-            .with("CARGO_INCREMENTAL", 1)
-            .with("CARGO_PROFILE_TEST_OPT_LEVEL", 1)
-            .with("CARGO_PROFILE_TEST_DEBUG", 0)
-            .with("CORELANE_SCHEDULES", schedules)
-    }
-
-    pub(crate) fn with(mut self, name: &str, value: impl ToString) -> Self {
-        self.variables.push((name.to_owned(), value.to_string()));
+    pub(crate) fn with(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.variables.push((name, value.to_string()));
         self
+    }
+
+    /// For models, or for mutants on real threads. Both are hardly optimized, because they are built anew for each
+    /// fault. Tests that count cache lines are built as always, and fail without an emulator. The time limit of the
+    /// tests is long, because a slow test must not be taken for a hang: that would be a kill.
+    pub(crate) fn mutants(target: Target) -> Self {
+        let small = |how: Self| how.with("CARGO_INCREMENTAL", 1);
+        match target.model() {
+            Some("loom") => Self {
+                arguments: &["--release", "--features", "loom"],
+                ..small(Self::at("target/mutants/loom"))
+                    .with("RUSTFLAGS", "--cfg loom")
+                    .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", 16)
+                    .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", 1)
+            },
+            Some(_) => Self {
+                arguments: &["--features", "shuttle"],
+                ..small(Self::at("target/mutants/shuttle"))
+                    .with("RUSTFLAGS", "--cfg shuttle")
+                    .with("CORELANE_SCHEDULES", std::env::var("CORELANE_SCHEDULES").unwrap_or("500".to_owned()))
+            },
+            None if target.counts_lines() => Self::at(REAL_THREADS).with("CORELANE_EMULATOR", "required"),
+            None => small(Self::at(REAL_THREADS)).with("CARGO_PROFILE_TEST_OPT_LEVEL", 0),
+        }
+        .with("CORELANE_TEST_PATIENCE", 5)
     }
 
     fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
         // These variables come from the cargo that started this program, for another toolchain and another crate.
-        for (name, _) in std::env::vars_os() {
-            let name = name.to_string_lossy();
-            if name.starts_with("CARGO_PKG_") || matches!(&*name, "CARGO" | "CARGO_MANIFEST_DIR" | "RUSTUP_TOOLCHAIN") {
-                command.env_remove(&*name);
+        for (name, _) in std::env::vars() {
+            if name.starts_with("CARGO_PKG_") || ["CARGO", "CARGO_MANIFEST_DIR", "RUSTUP_TOOLCHAIN"].contains(&&*name) {
+                command.env_remove(name);
             }
         }
         command.current_dir(directory).envs(self.variables.iter().cloned());
         command
-    }
-
-    /// The words with which cargo builds a target's tests and runs them.
-    fn words(&self, target: Target) -> Vec<String> {
-        let mut words = vec!["cargo".to_owned()];
-        words.extend(self.toolchain.map(|toolchain| format!("+{toolchain}")));
-        words.extend(self.is_interpreted.then(|| "miri".to_owned()));
-        words.extend(["test", "-p", target.package, "--test", target.test].map(str::to_owned));
-        let model = [(target.is_loom, "loom"), (target.is_shuttle, "shuttle")];
-        let model = model.into_iter().filter_map(|(is_it, name)| is_it.then_some(name));
-        for feature in model.chain([target.features]).filter(|feature| !feature.is_empty()) {
-            words.extend(["--features", feature].map(str::to_owned));
-        }
-        words.extend(self.arguments.iter().cloned());
-        words
     }
 }
 
@@ -227,42 +170,39 @@ pub(crate) struct Binary {
     directory: PathBuf,
 }
 
-/// Why there is no binary.
-pub(crate) enum NotBuilt {
-    /// The compiler's messages.
-    Refused(String),
-    Broken(String),
-}
-
-/// Builds a target in a tree.
-pub(crate) fn build(tree: &Path, target: Target, how: &How) -> std::result::Result<Binary, NotBuilt> {
-    let words = how.words(target);
-    let mut command = how.command(&words[0], tree);
-    command.args(&words[1..]).args(["--no-run", "--message-format=json"]);
-    let broken = |error: &dyn std::fmt::Display| NotBuilt::Broken(format!("cargo cannot be started: {error}"));
-    let output = command.output().map_err(|error| broken(&error))?;
-    let mut messages = String::new();
-    let mut path = None;
-    for line in output.stdout.lines().map_while(|line| line.ok()) {
-        let Ok(message) = serde_json::from_str::<serde_json::Value>(&line) else { continue };
+/// Builds a target in a tree. An error has the compiler's messages.
+pub(crate) fn build(tree: &Path, target: Target, how: &How) -> Result<Binary> {
+    let mut words = [how.before, &["test", "-p", target.package, "--test", target.test], how.arguments].concat();
+    if !target.features.is_empty() {
+        words.extend(["--features", target.features]);
+    }
+    let mut command = how.command("cargo", tree);
+    let output = command.args(&words).args(["--no-run", "--message-format=json"]).output();
+    let output = output.map_err(|error| format!("cargo cannot be started: {error}"))?;
+    let mut errors = String::new();
+    let mut found = None;
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let Ok(message) = serde_json::from_str::<serde_json::Value>(line) else { continue };
         if message["message"]["level"] == "error" {
-            messages += message["message"]["rendered"].as_str().unwrap_or_default();
+            errors += message["message"]["rendered"].as_str().unwrap_or_default();
         }
         if message["target"]["name"] == target.test && message["profile"]["test"] == true {
-            path = message["executable"].as_str().map(PathBuf::from);
+            found =
+                message["executable"].as_str().zip(message["manifest_path"].as_str()).map(|(executable, manifest)| {
+                    (OsString::from(executable), Path::new(manifest).parent().expect("a package's place").to_owned())
+                });
         }
     }
-    match path {
-        Some(path) if output.status.success() => {
-            let words = if how.is_interpreted {
-                words.into_iter().chain(["--".to_owned()]).map(Into::into).collect()
+    match found {
+        Some((executable, directory)) if output.status.success() => {
+            let words = if how.before.contains(&"miri") {
+                ["cargo"].into_iter().chain(words).chain(["--"]).map(OsString::from).collect()
             } else {
-                how.runner.iter().map(Into::into).chain([path.into()]).collect()
+                how.runner.iter().map(OsString::from).chain([executable]).collect()
             };
-            Ok(Binary { words, directory: tree.join("crates").join(target.package) })
+            Ok(Binary { words, directory })
         }
-        _ if !messages.is_empty() => Err(NotBuilt::Refused(messages)),
-        _ => Err(NotBuilt::Broken(String::from_utf8_lossy(&output.stderr).into_owned())),
+        _ => Err(format!("{} cannot be built: {errors}{}", target.name, String::from_utf8_lossy(&output.stderr))),
     }
 }
 
@@ -281,22 +221,16 @@ pub(crate) enum End {
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     pub(crate) end: End,
-    pub(crate) passed: usize,
-    /// How many executions loom explored.
-    pub(crate) executions: u64,
-    /// The most and the fewest preemptions that loom's models were allowed.
-    pub(crate) preemptions: Option<(u64, u64)>,
-    /// How many schedules shuttle ran.
-    pub(crate) schedules: u64,
-    /// How many histories, or sequences of calls, the tests report that they judged.
-    pub(crate) judged: Option<u64>,
+    pub(crate) passed: u64,
+    /// The sums of the numbers that the tests report, by their units.
+    pub(crate) counts: BTreeMap<String, u64>,
     pub(crate) time: Duration,
     /// The end of the run's output.
     pub(crate) output: String,
 }
 
 impl Binary {
-    fn command(&self, how: &How) -> Command {
+    pub(crate) fn command(&self, how: &How) -> Command {
         let mut command = how.command(&self.words[0], &self.directory);
         command.args(&self.words[1..]).env("CARGO_MANIFEST_DIR", &self.directory).stdin(Stdio::null());
         command
@@ -304,16 +238,7 @@ impl Binary {
 
     /// The names of the chosen tests.
     pub(crate) fn names(&self, how: &How, tests: &Tests) -> Result<Vec<String>> {
-        let output = self.command(how).args(["--list", "--format=terse"]).output();
-        let output = output.map_err(|error| format!("{:?}: cannot be started: {error}", self.words))?;
-        if !output.status.success() {
-            return Err(format!(
-                "{:?}: cannot list its tests: {}",
-                self.words,
-                String::from_utf8_lossy(&output.stderr)
-            ));
-        }
-        let list = String::from_utf8_lossy(&output.stdout);
+        let list = tree::output(self.command(how).args(["--list", "--format=terse"]))?;
         tests.choose(list.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
     }
 }
@@ -326,13 +251,13 @@ pub(crate) fn run(binary: &Binary, how: &How, tests: &Tests, limit: Duration) ->
 /// Like [`run`], for tests given by their names.
 pub(crate) fn run_names(binary: &Binary, how: &How, names: &[String], limit: Duration) -> Result<Outcome> {
     let mut command = binary.command(how);
-    command.args(names).args(&how.options).args(["--exact", "--show-output"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    watch(child.map_err(|error| format!("{:?}: cannot be started: {error}", binary.words))?, limit)
+    watch(command.args(names).args(["--exact", "--show-output"]), limit)
 }
 
-fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
+fn watch(command: &mut Command, limit: Duration) -> Result<Outcome> {
     let start = Instant::now();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| format!("{command:?} cannot be started: {error}"))?;
     let stdout = child.stdout.take().expect("it is piped");
     let mut stderr = child.stderr.take().expect("it is piped");
     let complaints = std::thread::spawn(move || {
@@ -345,31 +270,16 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
         let mut lines = BufReader::new(stdout).split(b'\n').map_while(std::result::Result::ok);
         while lines.next().is_some_and(|line| sender.send(String::from_utf8_lossy(&line).into_owned()).is_ok()) {}
     });
-    let mut outcome = Outcome {
-        end: End::Passed,
-        passed: 0,
-        executions: 0,
-        preemptions: None,
-        schedules: 0,
-        judged: None,
-        time: Duration::ZERO,
-        output: String::new(),
-    };
-    loop {
+    let (counts, time) = (BTreeMap::new(), Duration::ZERO);
+    let mut outcome = Outcome { end: End::Passed, passed: 0, counts, time, output: String::new() };
+    while outcome.end == End::Passed {
         match lines.recv_timeout(limit.saturating_sub(start.elapsed())) {
             Ok(line) => {
                 read_line(&line, &mut outcome);
-                outcome.output += &line;
-                outcome.output.push('\n');
-                if outcome.end != End::Passed {
-                    break;
-                }
+                outcome.output += &(line + "\n");
             }
             Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                outcome.end = End::TimedOut;
-                break;
-            }
+            Err(RecvTimeoutError::Timeout) => outcome.end = End::TimedOut,
         }
     }
     if outcome.end != End::Passed {
@@ -377,17 +287,16 @@ fn watch(mut child: Child, limit: Duration) -> Result<Outcome> {
     }
     let status = child.wait().map_err(|error| format!("a test binary cannot be waited for: {error}"))?;
     outcome.time = start.elapsed();
-    if outcome.end == End::Passed && !status.success() {
-        outcome.end = End::Died(status.to_string());
-    }
     let complaints = complaints.join().unwrap_or_default();
-    if let End::Died(how) = &mut outcome.end {
+    if outcome.end == End::Passed && !status.success() {
         // Miri ends a program at its first error. The last line then begins with the name of the test.
         let last = outcome.output.lines().last().unwrap_or_default();
-        if let Some(test) = last.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... ")) {
-            let error = complaints.lines().find_map(|line| line.strip_prefix("error: "));
-            *how = format!("{test}: {}", error.unwrap_or(how));
-        }
+        let test = last.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... "));
+        let error = complaints.lines().find_map(|line| line.strip_prefix("error: "));
+        outcome.end = End::Died(match test {
+            Some(test) => format!("{test}: {}", error.unwrap_or(&status.to_string())),
+            None => status.to_string(),
+        });
     }
     outcome.output += &complaints;
     Ok(outcome)
@@ -399,26 +308,25 @@ fn kill(child: &mut Child) {
     let mut at = 0;
     while let Some(process) = below.get(at) {
         let threads = entries(&Path::new("/proc").join(process).join("task"));
-        let children =
-            threads.iter().map(|thread| std::fs::read_to_string(thread.join("children")).unwrap_or_default());
-        let children: Vec<_> =
-            children.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-        below.extend(children);
+        let children = threads.iter().filter_map(|thread| fs::read_to_string(thread.join("children")).ok());
+        let children = children.collect::<String>();
+        below.extend(children.split_whitespace().map(str::to_owned));
         at += 1;
     }
     let _ = child.kill();
-    if below.len() > 1 {
-        let _ = Command::new("kill").arg("-KILL").args(&below[1..]).stderr(Stdio::null()).status();
-    }
+    let _ = Command::new("kill").arg("-KILL").args(&below[1..]).stderr(Stdio::null()).status();
 }
 
-/// The entries of a directory, if it exists.
-fn entries(directory: &Path) -> Vec<PathBuf> {
-    std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+/// The entries of a directory in their order, if it exists.
+pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> =
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    entries.sort();
+    entries
 }
 
-/// Reads a line of a test binary's output. Loom's models print `name (barrier, preemptions): count executions in time`,
-/// and shuttle's scenarios print `name (schedulers): count schedules in time`.
+/// Reads a line of a test binary's output. Loom's models print `name (barrier, preemptions): 12 executions in 1.2s`,
+/// others `40 histories judged`.
 fn read_line(line: &str, outcome: &mut Outcome) {
     if let Some(test) = line.strip_prefix("test ") {
         if let Some(name) = test.strip_suffix(" ... FAILED") {
@@ -426,22 +334,15 @@ fn read_line(line: &str, outcome: &mut Outcome) {
         } else if test.ends_with(" ... ok") {
             outcome.passed += 1;
         }
-    } else if let Some(count) =
-        line.strip_suffix(" histories judged").or_else(|| line.strip_suffix(" sequences judged"))
-    {
-        *outcome.judged.get_or_insert(0) += count.parse().unwrap_or(0);
-    } else if let Some((_, count)) = line.split_once("): ")
-        && let Some((count, _)) = count.split_once(" schedules in ")
-    {
-        outcome.schedules += count.parse().unwrap_or(0);
-    } else if let Some((front, count)) = line.split_once("): ")
-        && let Some((count, _)) = count.split_once(" executions in ")
-        && let Some((_, bound)) = front.rsplit_once(", ")
-        && let (Ok(count), Ok(bound)) = (count.parse::<u64>(), bound.parse::<u64>())
-    {
-        outcome.executions += count;
-        let (least, most) = outcome.preemptions.unwrap_or((bound, bound));
-        outcome.preemptions = Some((least.min(bound), most.max(bound)));
+        return;
+    }
+    for unit in ["executions in", "schedules in", "histories judged", "sequences judged"] {
+        if let Some((front, _)) = line.split_once(&format!(" {unit}"))
+            && let Some(count) = front.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok())
+        {
+            let unit = unit.split(' ').next().expect("a word");
+            *outcome.counts.entry(unit.to_owned()).or_default() += count;
+        }
     }
 }
 
@@ -450,15 +351,13 @@ mod tests {
     use super::*;
 
     fn sh(script: &str, limit: Duration) -> Outcome {
-        let mut command = Command::new("sh");
-        let child = command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-        watch(child.unwrap(), limit).unwrap()
+        watch(Command::new("sh").args(["-c", script]), limit).unwrap()
     }
 
     #[test]
     fn tests_are_named_by_target_and_prefixes() {
         let tests = Tests::parse("loom lane:: lamport:: -slow").unwrap();
-        assert!(tests.target.is_loom);
+        assert_eq!(tests.target.model(), Some("loom"));
         assert_eq!(tests.to_string(), "loom lane:: lamport:: -slow");
         let names = ["lane::a", "lane::slow", "linked::a", "lamport::a"].map(str::to_owned).to_vec();
         assert_eq!(tests.choose(names.clone()).unwrap(), ["lane::a", "lamport::a"]);
@@ -472,12 +371,12 @@ mod tests {
 
     #[test]
     fn tests_on_real_threads_have_time() {
-        for counts_lines in [false, true] {
-            let how = How::real_threads(Path::new("root"), counts_lines);
-            assert!(how.variables.contains(&("CORELANE_TEST_PATIENCE".to_owned(), "5".to_owned())));
+        let target = |tests| Tests::parse(tests).unwrap().target;
+        for real in [target("contract lane::"), target("coherence")] {
+            assert!(How::mutants(real).variables.contains(&("CORELANE_TEST_PATIENCE", "5".to_owned())));
+            assert_eq!(real.model(), None);
         }
-        let is_real = |tests| Tests::parse(tests).unwrap().target.is_on_real_threads();
-        assert!(is_real("contract lane::") && is_real("coherence") && !is_real("loom") && !is_real("shuttle"));
+        assert!(target("loom").model().is_some() && target("shuttle_pool").model().is_some());
     }
 
     #[test]
@@ -487,8 +386,9 @@ mod tests {
             40 histories judged\n2 sequences judged\na (random, PCT of depth 3): 40 schedules in 1.2ms\n";
         let outcome = sh(&format!("printf '%s' '{text}'"), Duration::from_secs(60));
         assert_eq!(outcome.end, End::Passed);
-        assert_eq!((outcome.passed, outcome.executions, outcome.preemptions), (2, 42, Some((1, 3))));
-        assert_eq!((outcome.judged, outcome.schedules), (Some(42), 40));
+        let counts: Vec<_> = outcome.counts.iter().map(|(unit, count)| (unit.as_str(), *count)).collect();
+        assert_eq!(outcome.passed, 2);
+        assert_eq!(counts, [("executions", 42), ("histories", 40), ("schedules", 40), ("sequences", 2)]);
     }
 
     #[test]

@@ -1,22 +1,20 @@
 //! The commands of this workspace, `cargo xtask`: hand-made faults that the tests must find, sanitizers, another
-//! processor, the checks of a release, and the table of test outcomes.
+//! processor, the soak, the checks of a release, and the table of test outcomes.
 //!
 //! # Where things are
 //!
 //! | file | what |
 //! |---|---|
-//! | `mutant.rs`, `mutants.rs`, `tree.rs` | the form of a fault; applying each to a copy of the sources |
-//! | `cargo.rs`, `column.rs`, `rows.rs`, `tool.rs` | test binaries; the table's columns and rows; running them |
-//! | `evidence.rs`, `verify.rs`, `release.rs` | records and `docs/evidence.md`; everything at once; packages |
-//! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the pictures in the documents |
+//! | `mutants.rs`, `tree.rs` | applying each fault of `mutants/` to a copy of the sources; copies and digests |
+//! | `cargo.rs`, `rows.rs`, `tool.rs` | test binaries; which tests belong to which queue; running them under a tool |
+//! | `evidence.rs`, `verify.rs`, `release.rs` | records and their table; everything at once; packages |
+//! | `soak.rs`, `bugs.rs`, `pictures.rs` | scenarios on real threads; checks of `docs/bugs.md`; pictures in documents |
 //! | `workspace.rs` | the parts that all commands use |
 
 #[cfg(test)]
 mod bugs;
 mod cargo;
-mod column;
 mod evidence;
-mod mutant;
 mod mutants;
 mod pictures;
 mod release;
@@ -43,14 +41,14 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Runs the queues' tests under a tool, which it installs first: a model checker, a sanitizer, another processor
     Run(tool::Arguments),
-    /// Writes docs/evidence.md for a release: the table of what `verify` has seen of this commit
-    Evidence,
+    /// Prints the table of what `run`, `mutants` and `verify` have seen of these sources
+    Evidence(evidence::Arguments),
     /// Makes the pictures in docs/pictures: of the demo, of a terminal (by tmux), of a page (by chromium)
     Pictures,
     /// What a release needs: each crate packaged, the oldest compiler, versions and licences where a tool is at hand
     Release,
-    /// Random traffic through every family for as long as one likes, which loses nothing, grows by nothing, and lets no
-    /// thread sleep for ever
+    /// Runs shuttle's scenarios on real threads for as long as one likes: nothing is lost, repeated or out of order,
+    /// nothing grows, and no thread sleeps for ever
     Soak(soak::Arguments),
     /// Runs everything, and prints the table of it
     Verify(verify::Arguments),
@@ -60,7 +58,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Mutants(arguments) => mutants::run(&arguments),
         Command::Run(arguments) => tool::run(&arguments),
-        Command::Evidence => evidence::run(),
+        Command::Evidence(arguments) => evidence::run(&arguments),
         Command::Pictures => pictures::run(),
         Command::Release => release::run(),
         Command::Soak(arguments) => soak::run(&arguments),

@@ -1,23 +1,21 @@
-//! Hand-made faults, one at a time: the tests must find each of them.
+//! Hand-made faults, each of which some test must find: patches for `git apply`, in `mutants/QUEUE/NAME.patch`.
 //!
-//! The command copies the sources and builds there. It runs the tests that a mutant (`mutant.rs`) names until one
-//! fails. That test must pass without the fault, and on real threads it must fail a second time: a failure by chance,
-//! with or without the fault, is no kill. A mutant that does not compile is an error, not a kill.
+//! A patch begins with the fault in a sentence, and the tests that must find it, in lines of `Test: `. Each patch is
+//! applied to a copy of the sources, the tests run there until one fails, and the patch is taken back. On real threads
+//! a test must fail twice. At the end, the tests that found something must pass without a fault. A mutant that does not
+//! compile is an error, not a kill.
 
-use crate::cargo::{self, End, How, NotBuilt, Outcome, Tests};
-use crate::column::Column;
+use crate::cargo::{self, End, How, Outcome, Tests};
 use crate::evidence::{Records, Run};
-use crate::mutant::{self, Mutant};
-use crate::rows::{Kind, ROWS};
 use crate::tool::call;
 use crate::tree;
 use crate::workspace::{Result, root};
-use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Only these mutants, by their names: `lamport/a-name`
     #[arg(long)]
@@ -36,160 +34,96 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Every mutant, or only those not killed in the present sources.
     pub(crate) fn all(missing: bool) -> Self {
-        Self { only: Vec::new(), queue: Vec::new(), missing, list: false }
+        Self { missing, ..Self::default() }
     }
 }
 
-/// The outcome of a mutant.
-enum Fate {
-    Killed(String),
-    Survived,
+/// A fault, and the tests that must find it.
+pub(crate) struct Mutant {
+    /// `queue/name`.
+    pub(crate) name: String,
+    fault: String,
+    tests: Vec<Tests>,
+    patch: PathBuf,
+    /// A digest of the patch.
+    digest: String,
 }
 
-/// The copy, its builds, and how long its tests take without a fault.
-struct Bench<'a> {
-    root: &'a Path,
-    tree: std::path::PathBuf,
-    /// A digest that tells these sources from others.
-    sources: String,
-    /// The tests that passed without a fault, and their times.
-    baseline: HashMap<String, Duration>,
-    /// Rows whose models have passed as part of a baseline.
-    models: Vec<(&'static str, Run)>,
+impl Mutant {
+    pub(crate) fn queue(&self) -> &str {
+        self.name.split_once('/').map_or("", |(queue, _)| queue)
+    }
+
+    /// Its name in the records.
+    pub(crate) fn key(&self) -> String {
+        format!("mutant {}", self.name)
+    }
+
+    /// What a record of it is of: these sources, and this patch.
+    pub(crate) fn of(&self, sources: &str) -> String {
+        format!("{sources} {}", self.digest)
+    }
+
+    fn read(name: String, patch: PathBuf) -> Result<Self> {
+        let text =
+            fs::read_to_string(&patch).map_err(|error| format!("{}: cannot be read: {error}", patch.display()))?;
+        let header = text.split("\n--- ").next().unwrap_or_default();
+        let tests = header.lines().filter_map(|line| line.strip_prefix("Test: "));
+        let tests = tests.map(Tests::parse).collect::<Result<Vec<_>>>().map_err(|error| format!("{name}: {error}"))?;
+        let fault = header.lines().next().unwrap_or_default().to_owned();
+        Ok(Self { name, fault, tests, patch, digest: tree::hash(&text) })
+    }
+
+    /// Calls `git apply` in a tree. The tree may lie in another repository, which must not matter.
+    fn apply(&self, tree: &Path, options: &[&str]) -> Result<()> {
+        let mut command = Command::new("git");
+        command.arg("apply").args(options).arg(&self.patch).current_dir(tree);
+        command.env("GIT_CEILING_DIRECTORIES", tree.parent().expect("a tree lies somewhere"));
+        tree::output(&mut command).map(drop)
+    }
 }
 
-/// A test hangs if it takes this many times as long as without a fault, and [`AT_LEAST`] in addition.
-const PATIENCE: u32 = 10;
-const AT_LEAST: Duration = Duration::from_secs(60);
-/// The longest that tests without a fault may take.
-const BASELINE: Duration = Duration::from_secs(900);
+/// All mutants, by queue.
+pub(crate) fn all() -> Result<Vec<Mutant>> {
+    let directory = root().join("xtask/mutants");
+    let mut mutants = Vec::new();
+    for queue in cargo::entries(&directory) {
+        for patch in cargo::entries(&queue) {
+            let name = patch.strip_prefix(&directory).expect("it lies there").with_extension("");
+            mutants.push(Mutant::read(name.display().to_string(), patch)?);
+        }
+    }
+    Ok(mutants)
+}
+
+/// The longest that the tests of a mutant may take.
+const LIMIT: Duration = Duration::from_secs(900);
 /// How often a failed test is run again on real threads, so that it can fail a second time. Several runs also find a
 /// fault that shows only by chance, in most runs.
 const AGAIN: usize = 3;
-/// The file that records the tests that passed without a fault.
-const KNOWN: &str = "target/mutants/baseline.toml";
 
-impl Bench<'_> {
-    fn how(&self, tests: &Tests) -> How {
-        if tests.target.is_shuttle {
-            return How::shuttle(self.root);
-        }
-        if !tests.target.is_loom {
-            return How::real_threads(self.root, tests.target.counts_lines());
-        }
-        How::loom(self.root)
-    }
+fn run_tests(tree: &Path, tests: &Tests, limit: Duration) -> Result<Outcome> {
+    let how = How::mutants(tests.target);
+    cargo::run(&cargo::build(tree, tests.target, &how)?, &how, tests, limit)
+}
 
-    /// Whether these very sources have passed the tests.
-    fn has_passed(&mut self, tests: &Tests) -> bool {
-        let name = tests.to_string();
-        if !self.baseline.contains_key(&name)
-            && let Some((sources, seconds)) = self.known().remove(&name)
-            && sources == self.sources
-        {
-            self.baseline.insert(name.clone(), Duration::from_secs_f64(seconds));
-        }
-        self.baseline.contains_key(&name)
-    }
-
-    /// The tests that passed earlier, with the digest of their sources and their time.
-    fn known(&self) -> BTreeMap<String, (String, f64)> {
-        let text = fs::read_to_string(self.root.join(KNOWN)).unwrap_or_default();
-        toml::from_str(&text).unwrap_or_default()
-    }
-
-    /// Runs tests without a fault, unless these very sources have passed them before.
-    fn pass(&mut self, tests: &Tests) -> Result<()> {
-        if self.has_passed(tests) {
-            return Ok(());
-        }
-        let how = self.how(tests);
-        let binary = cargo::build(&self.tree, tests.target, &how).map_err(|error| match error {
-            NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
-        })?;
-        let outcome = cargo::run(&binary, &how, tests, BASELINE)?;
-        if outcome.end != End::Passed || outcome.passed == 0 {
-            return Err(format!(
-                "{tests}: {:?} without a fault, {} passed\n{}",
-                outcome.end, outcome.passed, outcome.output
-            ));
-        }
-        println!("{:>8.1?}  {tests}: {} tests pass without a fault", outcome.time, outcome.passed);
-        // If these tests are a row's models, this run counts as a run of the models.
-        for row in &ROWS {
-            if row.tests(Kind::Models)?.is_some_and(|models| models == *tests) {
-                self.models.push((row.name, Run::new(&outcome, tests, &self.sources)));
-            }
-        }
-        self.baseline.insert(tests.to_string(), outcome.time);
-        let mut passed = self.known();
-        passed.insert(tests.to_string(), (self.sources.clone(), outcome.time.as_secs_f64()));
-        tree::write(&self.root.join(KNOWN), toml::to_string(&passed).map_err(|error| error.to_string())?.as_bytes())
-    }
-
-    /// Runs a mutant's tests with its fault, first the test that found it last time, if any. A test that fails with the
-    /// fault must pass without it, and on real threads it must fail a second time.
-    fn try_to_kill(&mut self, mutant: &Mutant, records: &Records) -> Result<Fate> {
-        let last = records.killer(mutant).and_then(|last| Tests::parse(last).ok());
-        for tests in last.iter().chain(&mutant.tests) {
-            let path = self.tree.join(&mutant.file);
-            let source =
-                fs::read_to_string(&path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
-            tree::write(&path, mutant.apply(&source)?.as_bytes())?;
-            let found = self.find(mutant, tests);
-            tree::write(&path, source.as_bytes())?;
-            let (killer, by) = match found {
-                Ok(Some(found)) => found,
-                Ok(None) => continue,
-                // The test that found the fault last time has another name now.
-                Err(error) if last.as_ref() == Some(tests) && error.contains("no test starts with") => continue,
-                Err(error) => return Err(error),
-            };
-            if !self.has_passed(tests) {
-                self.pass(&killer)?;
-            }
-            return Ok(Fate::Killed(by.map_or(killer.to_string(), |by| format!("{killer}: {by}"))));
-        }
-        Ok(Fate::Survived)
-    }
-
-    /// Which of these tests finds the fault in the tree. If it does not simply fail, the second value tells how it
-    /// ended.
-    fn find(&mut self, mutant: &Mutant, tests: &Tests) -> Result<Option<(Tests, Option<String>)>> {
-        let limit =
-            if self.has_passed(tests) { self.baseline[&tests.to_string()] * PATIENCE + AT_LEAST } else { BASELINE };
-        let outcome = self.run(mutant, tests, limit)?;
-        let one = |test: &str| Tests::parse(&format!("{} {test}", tests.target.name));
-        let (killer, by) = match outcome.end {
-            End::Passed => return Ok(None),
-            End::Failed(test) => (one(&test)?, None),
-            End::Died(how) => (test_of_death(&outcome.output).map_or(Ok(tests.clone()), one)?, Some(how)),
-            End::TimedOut => (tests.clone(), Some("a hang, ended by time-out".to_owned())),
-        };
-        let again = || self.run(mutant, &killer, limit).map(|outcome| outcome.end != End::Passed);
-        if is_found_again(&killer, again)? {
-            return Ok(Some((killer, by)));
-        }
-        println!("          {}: {killer} has failed once only, which does not count", mutant.name);
-        Ok(None)
-    }
-
-    /// Runs tests of the tree as it is.
-    fn run(&self, mutant: &Mutant, tests: &Tests, limit: Duration) -> Result<Outcome> {
-        let how = self.how(tests);
-        let binary = cargo::build(&self.tree, tests.target, &how).map_err(|error| match error {
-            NotBuilt::Refused(messages) => {
-                format!("{} does not compile, so it proves nothing:\n{messages}", mutant.name)
-            }
-            NotBuilt::Broken(error) => error,
-        })?;
-        cargo::run(&binary, &how, tests, limit)
-    }
+/// The test that finds the fault in the tree, if one does.
+fn find(tree: &Path, tests: &Tests, limit: Duration) -> Result<Option<Tests>> {
+    let outcome = run_tests(tree, tests, limit)?;
+    let one = |test: &str| Tests::parse(&format!("{} {test}", tests.target.name));
+    let killer = match outcome.end {
+        End::Passed => return Ok(None),
+        End::Failed(test) => one(&test)?,
+        End::Died(_) => test_of_death(&outcome.output).map_or(Ok(tests.clone()), one)?,
+        End::TimedOut => tests.clone(),
+    };
+    let again = || Ok(run_tests(tree, &killer, limit)?.end != End::Passed);
+    Ok(is_found_again(&killer, again)?.then_some(killer))
 }
 
 /// Whether a first failure counts. `again` runs the test again and returns whether it failed.
 fn is_found_again(killer: &Tests, mut again: impl FnMut() -> Result<bool>) -> Result<bool> {
-    if !killer.target.is_on_real_threads() {
+    if killer.target.model().is_some() {
         return Ok(true);
     }
     for _ in 0..AGAIN {
@@ -197,6 +131,7 @@ fn is_found_again(killer: &Tests, mut again: impl FnMut() -> Result<bool>) -> Re
             return Ok(true);
         }
     }
+    println!("          {killer} has failed once only, which does not count");
     Ok(false)
 }
 
@@ -207,82 +142,137 @@ fn test_of_death(output: &str) -> Option<&str> {
     panics.filter_map(|line| Some(line.strip_prefix("thread '")?.split_once('\'')?.0)).rfind(is_test)
 }
 
+/// Applies a mutant and runs its tests, first the one that found it last time, if any.
+fn try_to_kill(tree: &Path, mutant: &Mutant, last: Option<Tests>) -> Result<Option<Tests>> {
+    mutant.apply(tree, &[])?;
+    let mut killer = Ok(None);
+    for tests in last.iter().chain(&mutant.tests) {
+        killer = match find(tree, tests, LIMIT) {
+            // The test that found the fault last time has another name now.
+            Err(_) if last.as_ref() == Some(tests) => continue,
+            found => found,
+        };
+        if !matches!(killer, Ok(None)) {
+            break;
+        }
+    }
+    mutant.apply(tree, &["--reverse"])?;
+    killer
+}
+
+fn chosen(arguments: &Arguments, records: &Records, sources: &str) -> Result<Vec<Mutant>> {
+    let mut mutants = all()?;
+    let unknown =
+        |name: &&String| !mutants.iter().any(|mutant| [&mutant.name, mutant.queue()].contains(&name.as_str()));
+    if let Some(name) = arguments.only.iter().chain(&arguments.queue).find(unknown) {
+        return Err(format!("`{name}` is no mutant and has none; --list names them"));
+    }
+    mutants.retain(|mutant| {
+        let is_named = arguments.only.contains(&mutant.name) || arguments.queue.iter().any(|it| it == mutant.queue());
+        let is_asked = is_named || arguments.only.is_empty() && arguments.queue.is_empty();
+        is_asked && !(arguments.missing && records.has_passed(&mutant.key(), &mutant.of(sources)))
+    });
+    Ok(mutants)
+}
+
+/// Runs the mutants of a queue. Returns the names of those that were not killed.
+fn run_queue(tree: &Path, mutants: &[Mutant], records: &Records, sources: &str) -> Result<Vec<String>> {
+    let (mut killed, mut failures) = (Vec::new(), Vec::new());
+    for mutant in mutants {
+        let start = Instant::now();
+        let last = records.last(&mutant.key()).and_then(|last| Tests::parse(&last.tests).ok());
+        let outcome = try_to_kill(tree, mutant, last);
+        print!("{:>8.1?}  ", start.elapsed());
+        match outcome {
+            Ok(Some(killer)) => {
+                println!("killed    {}  by {killer}", mutant.name);
+                killed.push((mutant, killer));
+                continue;
+            }
+            Ok(None) => {
+                println!("SURVIVED  {}: {}", mutant.name, mutant.fault);
+                Records::add(mutant.key(), Run::survived(mutant.of(sources)))?;
+            }
+            Err(error) => println!("ERROR     {}: {error}", mutant.name),
+        }
+        failures.push(mutant.name.clone());
+    }
+    // What found a fault must pass without one. By target, so that each is built once.
+    killed.sort_by_key(|(_, killer)| killer.target.name);
+    for (mutant, killer) in killed {
+        let outcome = run_tests(tree, &killer, LIMIT)?;
+        let run = Run::new(&outcome, &killer, mutant.of(sources));
+        if run.failed.is_some() || outcome.passed == 0 {
+            println!("{killer}: {:?} without a fault\n{}", outcome.end, outcome.output);
+            failures.push(mutant.name.clone());
+        } else {
+            Records::add(mutant.key(), run)?;
+        }
+    }
+    Ok(failures)
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let root = root();
-    let mut mutants = mutant::all(&root)?;
-    for name in &arguments.only {
-        if !mutants.iter().any(|mutant| mutant.name == *name) {
-            return Err(format!("there is no mutant `{name}`; --list names them"));
-        }
-    }
-    for name in &arguments.queue {
-        if !mutants.iter().any(|mutant| mutant.queue == *name) {
-            return Err(format!("`{name}` has no mutants; --list names them"));
-        }
-    }
-    if !(arguments.only.is_empty() && arguments.queue.is_empty()) {
-        mutants.retain(|mutant| arguments.only.contains(&mutant.name) || arguments.queue.contains(&mutant.queue));
-    }
-    let records = Records::read(&root)?;
-    if arguments.missing {
-        let sources = tree::digest(&root)?;
-        mutants.retain(|mutant| !records.was_killed_in(mutant, &sources));
-    }
+    let (records, sources) = (Records::read()?, tree::digest()?);
+    let mutants = chosen(arguments, &records, &sources)?;
     if arguments.list {
         mutants.iter().for_each(|mutant| println!("{}: {}", mutant.name, mutant.fault));
         return Ok(());
     }
-    let mut survivors = Vec::new();
-    let mut errors = Vec::new();
-    let count = mutants.len();
-    let tree = root.join("target/mutants/tree");
-    tree::copy(&root, &tree)?;
-    // The digest of the built copy, whatever has changed at the root since then.
-    let sources = tree::digest(&tree)?;
+    let tree = root().join("target/mutants/tree");
+    tree::copy(&tree)?;
     if mutants.iter().flat_map(|mutant| &mutant.tests).any(|tests| tests.target.counts_lines()) {
-        call("crates/corelane-bench/coherence/fetch-emulator", &[&format!("{}/emulator", cargo::REAL_THREADS)])?;
+        let emulator = format!("{}/emulator", cargo::REAL_THREADS);
+        call("crates/corelane-bench/coherence/fetch-emulator", &[&emulator])?;
     }
-    let mut bench = Bench { root: &root, tree, sources: sources.clone(), baseline: HashMap::new(), models: Vec::new() };
-    for mutant in &mutants {
-        let start = std::time::Instant::now();
-        let fate = bench.try_to_kill(mutant, &records);
-        let time = start.elapsed();
-        let by = match fate {
-            Ok(Fate::Killed(by)) => {
-                println!("{time:>8.1?}  killed    {}  by {by}", mutant.name);
-                Some(by)
-            }
-            Ok(Fate::Survived) => {
-                println!("{time:>8.1?}  SURVIVED  {}: {}", mutant.name, mutant.fault);
-                survivors.push(mutant.name.as_str());
-                None
-            }
-            Err(error) => {
-                println!("{time:>8.1?}  ERROR     {error}");
-                errors.push(mutant.name.as_str());
-                continue;
-            }
-        };
-        Records::update(&root, |records| {
-            for (row, run) in bench.models.drain(..) {
-                records.saw(Column::Loom, row, run);
-            }
-            records.saw_mutant(mutant, by, &sources);
-        })?;
+    let mut failures = Vec::new();
+    for mutants in mutants.chunk_by(|one, next| one.queue() == next.queue()) {
+        failures.extend(run_queue(&tree, mutants, &records, &sources)?);
     }
-    println!("{} of {count} mutants killed", count - survivors.len() - errors.len());
-    match (&*survivors, &*errors) {
-        ([], []) => Ok(()),
-        (survivors, errors) => {
-            let (survivors, errors) = (survivors.join(", "), errors.join(", "));
-            Err(format!("mutants survived: [{survivors}]; not judged, see ERROR above: [{errors}]"))
-        }
-    }
+    println!("{} of {} mutants killed", mutants.len() - failures.len(), mutants.len());
+    if failures.is_empty() { Ok(()) } else { Err(format!("see above: {}", failures.join(", "))) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::ROWS;
+
+    #[test]
+    fn every_mutant_applies_where_it_belongs() {
+        let mutants = all().unwrap();
+        assert!(!mutants.is_empty());
+        for mutant in &mutants {
+            assert!(!mutant.tests.is_empty() && mutant.fault.ends_with('.'), "{}", mutant.name);
+            assert!(ROWS.iter().any(|row| row.name == mutant.queue()), "{} is in no row of the table", mutant.name);
+            mutant.apply(&root(), &["--check"]).unwrap();
+            // A place that is like another may move there.
+            let patch = fs::read_to_string(&mutant.patch).unwrap();
+            let file = patch.lines().find_map(|line| line.strip_prefix("--- a/")).unwrap();
+            let source = fs::read_to_string(root().join(file)).unwrap();
+            for hunk in patch.split("\n@@ ").skip(1) {
+                let lines = hunk.lines().skip(1).filter(|line| !line.starts_with('+'));
+                let old: String = lines.map(|line| format!("{}\n", line.get(1..).unwrap_or_default())).collect();
+                let count = source.matches(&old).count();
+                assert_eq!(count, 1, "{}: more context is needed around\n{old}", mutant.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_patch_is_applied_and_taken_back() {
+        let tree = root().join(format!("target/evidence/patched-{}", std::process::id()));
+        let mutant = all().unwrap().swap_remove(0);
+        tree::copy(&tree).unwrap();
+        mutant.apply(&tree, &["--check"]).unwrap();
+        assert!(mutant.apply(&tree, &["--check", "--reverse"]).is_err());
+        mutant.apply(&tree, &[]).unwrap();
+        assert!(mutant.apply(&tree, &["--check"]).is_err());
+        mutant.apply(&tree, &["--reverse"]).unwrap();
+        mutant.apply(&tree, &["--check"]).unwrap();
+        fs::remove_file(tree.with_extension("index")).unwrap();
+        fs::remove_dir_all(tree).unwrap();
+    }
 
     #[test]
     fn a_process_that_died_names_its_test() {

@@ -4,7 +4,6 @@
 //! follow the page's light or dark. A browser makes a picture of the page about a capture.
 
 use crate::tool::call;
-use crate::tree;
 use crate::workspace::{Result, root};
 use std::fmt::Write;
 use std::path::Path;
@@ -56,7 +55,7 @@ pub(crate) fn run() -> Result<()> {
 }
 
 fn write(path: &str, label: &str, lines: &[String]) -> Result<()> {
-    tree::write(&root().join(path), svg(label, lines).as_bytes())?;
+    fs::write(root().join(path), svg(label, lines)).map_err(|error| format!("{path}: {error}"))?;
     println!("{path}: {} lines", lines.len());
     Ok(())
 }

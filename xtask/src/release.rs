@@ -1,8 +1,8 @@
 //! The checks of a release: each crate can be packaged, the oldest supported compiler builds it, and we may ship under
 //! every licence in it.
 
-use crate::tool;
 use crate::workspace::{Result, root};
+use crate::{tool, tree};
 use std::process::Command;
 
 /// The allowed licences of dependencies.
@@ -27,9 +27,8 @@ const NEEDED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 pub(crate) fn run() -> Result<()> {
     let root = root();
-    let output = Command::new("cargo").args(["metadata", "--format-version=1", "--locked"]).current_dir(&root).output();
-    let output = output.map_err(|error| format!("cargo metadata cannot be started: {error}"))?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)
+    let cargo = |arguments: &[&str]| tree::output(Command::new("cargo").args(arguments).current_dir(&root));
+    let metadata: serde_json::Value = serde_json::from_str(&cargo(&["metadata", "--format-version=1", "--locked"])?)
         .map_err(|error| format!("cargo metadata has not written JSON: {error}"))?;
     let packages = metadata["packages"].as_array().ok_or("cargo metadata names no packages")?;
     let text = |package: &serde_json::Value, field: &str| package[field].as_str().unwrap_or_default().to_owned();
@@ -52,10 +51,7 @@ pub(crate) fn run() -> Result<()> {
     arguments.extend(published.iter().flat_map(|name| ["--package", name.as_str()]));
     tool::call("cargo", &arguments)?;
     for name in &published {
-        let list =
-            Command::new("cargo").args(["package", "--list", "--allow-dirty", "-p", name]).current_dir(&root).output();
-        let list = list.map_err(|error| format!("cargo package cannot be started: {error}"))?;
-        let list = String::from_utf8_lossy(&list.stdout);
+        let list = cargo(&["package", "--list", "--allow-dirty", "-p", name])?;
         if let Some(missing) = NEEDED.iter().find(|file| !list.lines().any(|line| line == **file)) {
             return Err(format!("the package of {name} has no {missing}; add it to the crate"));
         }
@@ -86,60 +82,18 @@ pub(crate) fn run() -> Result<()> {
         return Ok(());
     }
     // The oldest compiler's lints are not today's.
-    let check = [
-        "run",
-        &oldest,
-        "cargo",
-        "check",
-        "--quiet",
-        "--target-dir",
-        "target/oldest",
-        "-p",
-        "corelane",
-        "-p",
-        "corelane-pool",
-    ];
-    tool::succeed(Command::new("rustup").args(check).env("RUSTFLAGS", "-A warnings"))?;
+    let check = "cargo check --quiet --target-dir target/oldest -p corelane -p corelane-pool";
+    let mut command = Command::new("rustup");
+    command.args(["run", &oldest]).args(check.split(' ')).env("RUSTFLAGS", "-A warnings");
+    tool::succeed(&mut command)?;
     println!("oldest compiler: {oldest} takes corelane and corelane-pool");
     Ok(())
 }
 
 /// Whether the allowed licences satisfy a licence expression.
 fn is_allowed(expression: &str) -> bool {
-    let expression = expression.replace('/', " OR ");
-    alternatives(&mut expression.replace('(', " ( ").replace(')', " ) ").split_whitespace().peekable())
-}
-
-type Words<'a, 'b> = &'a mut std::iter::Peekable<std::str::SplitWhitespace<'b>>;
-
-/// Terms joined by OR.
-fn alternatives(words: Words<'_, '_>) -> bool {
-    let mut allowed = together(words);
-    while words.next_if_eq(&"OR").is_some() {
-        allowed |= together(words);
-    }
-    allowed
-}
-
-/// Licences joined by AND.
-fn together(words: Words<'_, '_>) -> bool {
-    let mut allowed = one(words);
-    while words.next_if_eq(&"AND").is_some() {
-        allowed &= one(words);
-    }
-    allowed
-}
-
-fn one(words: Words<'_, '_>) -> bool {
-    if words.next_if_eq(&"(").is_some() {
-        let allowed = alternatives(words);
-        return words.next_if_eq(&")").is_some() && allowed;
-    }
-    let mut name = words.next().unwrap_or_default().to_owned();
-    if words.next_if_eq(&"WITH").is_some() {
-        name = format!("{name} WITH {}", words.next().unwrap_or_default());
-    }
-    ALLOWED.contains(&name.as_str())
+    spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX)
+        .is_ok_and(|expression| expression.evaluate(|licence| ALLOWED.contains(&licence.to_string().as_str())))
 }
 
 #[cfg(test)]

@@ -1,127 +1,80 @@
 //! The rows of the table: which tests belong to which queue.
 //!
-//! A new queue gets a row here and a file of [mutants](crate::mutant).
+//! A new queue gets a row here and a directory of [mutants](crate::mutants).
 
 use crate::cargo::Tests;
 use crate::workspace::Result;
 
-/// A queue and its tests, in the form that [`Tests`] parses. A text is empty if there are no such tests.
+/// A queue and its tests, in the form that [`Tests`] parses, where `%` stands for the queue's name. A text is empty if
+/// there are no such tests. In this order:
+/// - the contract, and all other tests on real threads;
+/// - random sequences of calls, checked against a model;
+/// - recorded histories of several threads, judged by a checker of linearizability;
+/// - models.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    pub(crate) family: &'static str,
-    /// The contract, and all other tests on real threads.
-    contract: &'static str,
-    /// Random sequences of calls, checked against a model.
-    fuzzed: &'static str,
-    /// Recorded histories of several threads, judged by a checker of linearizability.
-    histories: &'static str,
-    models: &'static str,
+    tests: [&'static str; 4],
 }
 
-const SPSC: &str = "one producer, one consumer";
-const MPMC: &str = "any number of both";
-const HANDOFF: &str = "hand-off";
-const ABOVE: &str = "above the queues";
+const fn row(name: &'static str, tests: [&'static str; 4]) -> Row {
+    Row { name, tests }
+}
 
-/// The rows, in the order of the table.
+const SPSC: [&str; 4] = ["contract %", "contract % +::model::", "contract % +::history::", "loom %::"];
+const MPMC: [&str; 4] = ["mpmc %::", "mpmc %::sequences::", "mpmc %::history::", "loom_mpmc %::"];
+
+#[rustfmt::skip]
 pub(crate) const ROWS: [Row; 27] = [
-    spsc(
-        "lane",
-        [
-            "contract lane:: lane_compact::",
-            "contract lane:: lane_compact:: +::model::",
-            "contract lane:: lane_compact:: +::history::",
-            "loom lane:: tight:: threes:: runs::",
-        ],
-    ),
-    spsc(
-        "linked",
-        [
-            "contract linked",
-            "properties a_linked_queue what_is_left",
-            "contract linked +::history::",
-            "loom linked:: segments::",
-        ],
-    ),
-    spsc("stream", ["stream", "properties a_stream", "stream histories_", "loom streams::"]),
-    spsc("fastflow", ["fastflow", "fastflow random_sequences", "fastflow histories_", "loom_baselines fastflow::"]),
-    spsc(
-        "locked",
-        ["contract locked", "contract locked:: +::model::", "contract locked +::history::", "loom locked::"],
-    ),
-    spsc(
-        "lamport",
-        ["contract lamport", "contract lamport:: +::model::", "contract lamport +::history::", "loom lamport::"],
-    ),
-    spsc(
-        "fastforward",
-        [
-            "contract fastforward",
-            "contract fastforward +::model::",
-            "contract fastforward +::history::",
-            "loom fastforward::",
-        ],
-    ),
-    spsc(
-        "multiline",
-        ["contract multiline", "contract multiline +::model::", "contract multiline +::history::", "loom multiline::"],
-    ),
-    spsc("mcring", ["contract mcring", "contract mcring +::model::", "contract mcring +::history::", "loom mcring::"]),
-    spsc("bqueue", ["contract bqueue", "contract bqueue +::model::", "contract bqueue +::history::", "loom bqueue::"]),
+    row("lane", ["contract lane:: lane_compact::", "contract lane:: lane_compact:: +::model::",
+        "contract lane:: lane_compact:: +::history::", "loom lane:: tight:: threes:: runs::"]),
+    row("linked", ["contract linked", "properties a_linked_queue what_is_left", "contract linked +::history::",
+        "loom linked:: segments::"]),
+    row("stream", ["stream", "properties a_stream", "stream histories_", "loom streams::"]),
+    row("fastflow", ["fastflow", "fastflow random_sequences", "fastflow histories_", "loom_baselines fastflow::"]),
+    row("locked", SPSC),
+    row("lamport", SPSC),
+    row("fastforward", SPSC),
+    row("multiline", SPSC),
+    row("mcring", SPSC),
+    row("bqueue", SPSC),
     // How both ends of all SPSC queues wait and close. The models of those queues cover it.
-    spsc("handle", [""; 4]),
-    mpmc("ticket", ["mpmc ticket::", "mpmc ticket::sequences::", "mpmc ticket::history::", "loom_mpmc ticket::"]),
-    mpmc("scq", ["mpmc scq::", "mpmc scq::sequences::", "mpmc scq::history::", "loom_mpmc scq::"]),
-    mpmc(
-        "michael_scott",
-        [
-            "mpmc michael_scott::",
-            "mpmc michael_scott::sequences::",
-            "mpmc michael_scott::history::",
-            "loom_mpmc michael_scott::",
-        ],
-    ),
-    mpmc(
-        "two_lock",
-        ["mpmc two_lock::", "mpmc two_lock::sequences::", "mpmc two_lock::history::", "loom_mpmc two_lock::"],
-    ),
-    mpmc("condvar", ["mpmc condvar::", "mpmc condvar::sequences::", "mpmc condvar::history::", "loom_mpmc condvar::"]),
-    mpmc(
-        "busy_wait",
-        ["mpmc busy_wait::", "mpmc busy_wait::sequences::", "mpmc busy_wait::history::", "loom_mpmc busy_wait::"],
-    ),
+    row("handle", [""; 4]),
+    row("ticket", MPMC),
+    row("scq", MPMC),
+    row("michael_scott", MPMC),
+    row("two_lock", MPMC),
+    row("condvar", MPMC),
+    row("busy_wait", MPMC),
     // Items have an order for each producer only, so the histories are judged lane by lane.
-    mpmc("lanes", ["lanes", "", "lanes history::", "loom_lanes"]),
+    row("lanes", ["lanes", "", "lanes history::", "loom_lanes"]),
     // How threads sleep in all MPMC queues.
-    mpmc("sleepers", [""; 4]),
+    row("sleepers", [""; 4]),
     // How the handles of all MPMC queues close them.
-    mpmc("senders", [""; 4]),
-    handoff(
-        "dual_queue",
-        ["handoff fair::", "handoff fair::sequences::", "handoff fair::history::", "loom_handoff fair::"],
-    ),
-    handoff(
-        "dual_stack",
-        [
-            "handoff unfair:: eliminating::",
-            "handoff unfair:: eliminating:: +::sequences::",
-            "handoff unfair:: eliminating:: +::history::",
-            "loom_handoff unfair:: eliminating::",
-        ],
-    ),
-    handoff(
-        "transfer",
-        ["handoff transfer::", "handoff sequences::a_transfer", "handoff history::transfer", "loom_handoff transfer::"],
-    ),
+    row("senders", [""; 4]),
+    row("dual_queue", ["handoff fair::", "handoff fair::sequences::", "handoff fair::history::",
+        "loom_handoff fair::"]),
+    row("dual_stack", ["handoff unfair:: eliminating::", "handoff unfair:: eliminating:: +::sequences::",
+        "handoff unfair:: eliminating:: +::history::", "loom_handoff unfair:: eliminating::"]),
+    row("transfer", ["handoff %::", "handoff sequences::a_%", "handoff history::%", "loom_handoff %::"]),
     // One thread alone exchanges nothing, so there are no sequences.
-    handoff("exchanger", ["handoff exchanger::", "", "handoff history::exchanger", "loom_handoff exchanger::"]),
+    row("exchanger", ["handoff %::", "", "handoff history::%", "loom_handoff %::"]),
     // A select waits on ends of all families.
-    above("select", ["select", "", "", "loom_select"]),
-    above("dispatch", ["dispatch", "dispatch +sequences::random", "dispatch +::history::histories", "loom_dispatch"]),
+    row("select", ["select", "", "", "loom_select"]),
+    row("dispatch", ["%", "% +sequences::random", "% +::history::histories", "loom_%"]),
     // Only the pool's threads call its queue, and callers see only the results of tasks. So there are no sequences and
     // no histories.
-    above("pool", ["pool", "", "", "loom_pool"]),
+    row("pool", ["pool", "", "", "loom_pool"]),
 ];
+
+/// The rows of these names, or all.
+pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Row>> {
+    let known = |name: &&String| !ROWS.iter().any(|row| row.name == **name);
+    if let Some(name) = names.iter().find(known) {
+        let known = ROWS.map(|row| row.name).join(", ");
+        return Err(format!("there is no row `{name}`; choose from {known}"));
+    }
+    Ok(ROWS.iter().filter(|row| names.is_empty() || names.iter().any(|name| name == row.name)).collect())
+}
 
 /// Tests that Miri does not run, by words in the names of a target's tests. Miri takes a thousand times as long as the
 /// machine, so thousands of items, histories or races take minutes. The cost of a sleeping thread is no question for
@@ -172,28 +125,6 @@ const TOO_LONG: [(&str, &str); 9] = [
     ),
 ];
 
-const fn spsc(name: &'static str, tests: [&'static str; 4]) -> Row {
-    row(name, SPSC, tests)
-}
-
-const fn mpmc(name: &'static str, tests: [&'static str; 4]) -> Row {
-    row(name, MPMC, tests)
-}
-
-const fn handoff(name: &'static str, tests: [&'static str; 4]) -> Row {
-    row(name, HANDOFF, tests)
-}
-
-const fn above(name: &'static str, tests: [&'static str; 4]) -> Row {
-    row(name, ABOVE, tests)
-}
-
-/// Makes a row from its tests, in the order of the fields.
-const fn row(name: &'static str, family: &'static str, tests: [&'static str; 4]) -> Row {
-    let [contract, fuzzed, histories, models] = tests;
-    Row { name, family, contract, fuzzed, histories, models }
-}
-
 /// The purpose of a row's tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -208,35 +139,30 @@ pub(crate) enum Kind {
 impl Row {
     /// The row's tests of a kind, if it has any.
     pub(crate) fn tests(&self, kind: Kind) -> Result<Option<Tests>> {
+        let [contract, fuzzed, histories, models] = self.tests.map(|tests| tests.replace('%', self.name));
         let text = match kind {
-            Kind::Contract => self.contract,
-            Kind::Fuzzed => self.fuzzed,
-            Kind::Histories => self.histories,
-            Kind::Models => self.models,
-            Kind::Scenarios => return self.scenarios().map(|text| Tests::parse(&text)).transpose(),
-            Kind::Interpreted => return self.interpreted().map(|text| Tests::parse(&text)).transpose(),
+            Kind::Contract => contract,
+            Kind::Fuzzed => fuzzed,
+            Kind::Histories => histories,
+            Kind::Models => models,
+            _ if contract.is_empty() => contract,
+            Kind::Scenarios => match self.name {
+                "fastflow" => "shuttle_papers fastflow".to_owned(),
+                "pool" => "shuttle_pool".to_owned(),
+                // Loom has models of select. One of shuttle's hand-off scenarios has a select.
+                "select" => String::new(),
+                // With `::`, so that the modules of `lanes` are not included.
+                "lane" => "shuttle lane::".to_owned(),
+                name => format!("shuttle {name}"),
+            },
+            // Without those that take too long.
+            Kind::Interpreted => {
+                let target = contract.split(' ').next().expect("it is not empty");
+                let words = TOO_LONG.iter().find(|(name, _)| *name == target).map_or("", |(_, words)| words);
+                format!("{contract} {words}")
+            }
         };
-        if text.is_empty() { Ok(None) } else { Tests::parse(text).map(Some) }
-    }
-
-    /// Shuttle's larger cases, for a row that has tests at all: the modules whose names begin with the row's name.
-    fn scenarios(&self) -> Option<String> {
-        match self.name {
-            "fastflow" => Some("shuttle_papers fastflow".to_owned()),
-            "pool" => Some("shuttle_pool".to_owned()),
-            // Loom has models of select. One of shuttle's hand-off scenarios has a select.
-            "select" => None,
-            // With `::`, so that the modules of `lanes` are not included.
-            "lane" => Some("shuttle lane::".to_owned()),
-            name => (!self.contract.is_empty()).then(|| format!("shuttle {name}")),
-        }
-    }
-
-    /// The contract's tests without those that take too long.
-    fn interpreted(&self) -> Option<String> {
-        let target = self.contract.split(' ').next()?;
-        let (_, words) = TOO_LONG.iter().find(|(name, _)| *name == target)?;
-        Some(format!("{} {words}", self.contract))
+        if text.is_empty() { Ok(None) } else { Tests::parse(&text).map(Some) }
     }
 }
 

@@ -1,12 +1,11 @@
 //! Runs the queues' tests under nothing, a model checker, a sanitizer or another processor, and installs the tools.
 
-use crate::cargo::{self, End, How, NotBuilt, Outcome, Target, Tests};
-use crate::column::Column;
+use crate::cargo::{self, End, How, Outcome, Tests};
 use crate::evidence::{Records, Run};
 use crate::rows::{Kind, ROWS, Row};
 use crate::tree;
 use crate::workspace::{Result, root};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Arguments {
     /// What to run
     #[arg(value_enum)]
-    column: Column,
+    tool: Tool,
     /// Only these queues
     #[arg(long)]
     row: Vec<String>,
@@ -27,14 +26,93 @@ pub(crate) struct Arguments {
     quick: bool,
 }
 
+/// What a queue's tests run under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Tool {
+    /// The contract's suite, on real threads
+    Contract,
+    /// Random sequences of calls against a model
+    Fuzzed,
+    /// Recorded histories, judged by a checker of linearizability
+    Histories,
+    /// Loom: every interleaving of small cases
+    Loom,
+    /// Shuttle: drawn schedules of larger cases
+    Shuttle,
+    /// ThreadSanitizer, with an instrumented standard library
+    ThreadSanitizer,
+    /// AddressSanitizer and its leak check, with an instrumented standard library
+    AddressSanitizer,
+    /// Another processor, emulated
+    Aarch64,
+    /// Miri: what Rust's rules call undefined, by an interpreter
+    Miri,
+}
+
 /// The target of the emulated system. It is statically linked: it needs no libraries of that system, and the linker
 /// comes with the compiler.
 const AARCH64: &str = "aarch64-unknown-linux-musl";
-const HOST: &str = "x86_64-unknown-linux-gnu";
 
-impl Column {
+impl Tool {
+    /// Its name on the command line and in the records.
+    pub(crate) fn key(self) -> String {
+        clap::ValueEnum::to_possible_value(&self).expect("none is hidden").get_name().to_owned()
+    }
+
+    /// The name of its run over a row in the records.
+    pub(crate) fn of_row(self, row: &Row) -> String {
+        format!("{} {}", self.key(), row.name)
+    }
+
+    /// What its runs show, and what they do not.
+    pub(crate) fn claim(self) -> &'static str {
+        match self {
+            Self::Contract => {
+                "The promises of each family hold on real threads. This processor shows few interleavings and \
+                 orderings."
+            }
+            Self::Fuzzed => "Random calls of one thread are answered as by a simple model.",
+            Self::Histories => {
+                "For histories recorded of several threads there is an order in which a sequential queue answers so \
+                 (Wing and Gong's check, with Lowe's memory)."
+            }
+            Self::Loom => {
+                "Every interleaving of small cases passes, with every value that a load may see, up to a bound on \
+                 preemptions. No loads behind later stores, no time, and fences instead of the asymmetric barrier."
+            }
+            Self::Shuttle => {
+                "Drawn schedules of cases at real sizes pass, half of them at random, half by PCT of depth 3. It is a \
+                 sample, in which all accesses have one order."
+            }
+            Self::ThreadSanitizer => {
+                "No two accesses of the contract's tests race, the standard library included. It does not know \
+                 stand-alone fences."
+            }
+            Self::AddressSanitizer => {
+                "The contract's tests access nothing out of bounds or freed, and leak nothing. It does not see memory \
+                 that was never written."
+            }
+            Self::Aarch64 => "The contract's tests pass as compiled for aarch64. The emulator hardly reorders.",
+            Self::Miri => {
+                "What Miri gets through of the contract's tests is defined by the language's rules, under stacked and \
+                 tree borrows. A sample of few items, without membarrier."
+            }
+        }
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::Fuzzed => Kind::Fuzzed,
+            Self::Histories => Kind::Histories,
+            Self::Loom => Kind::Models,
+            Self::Miri => Kind::Interpreted,
+            Self::Shuttle => Kind::Scenarios,
+            _ => Kind::Contract,
+        }
+    }
+
     /// Installs missing tools.
-    fn prepare(self, root: &Path) -> Result<()> {
+    fn prepare(self) -> Result<()> {
         match self {
             Self::Contract | Self::Fuzzed | Self::Histories | Self::Loom | Self::Shuttle => Ok(()),
             Self::ThreadSanitizer | Self::AddressSanitizer => nightly(&["rust-src"]),
@@ -44,40 +122,39 @@ impl Column {
             }
             Self::Aarch64 => {
                 call("rustup", &["target", "add", AARCH64])?;
-                emulator(root).map(drop)
+                emulator().map(drop)
             }
         }
     }
 
-    fn how(self, root: &Path) -> Result<How> {
-        let how =
-            |directory: &str| How::default().with("CARGO_TARGET_DIR", root.join("target").join(directory).display());
+    fn how(self, tests: &Tests) -> Result<How> {
         let instrumented = |name: &str| {
-            let mut how = how(&format!("{name}-sanitizer"));
-            how.toolchain = Some("nightly");
-            how.arguments = ["-Zbuild-std", "--target", HOST].map(str::to_owned).into();
-            how.with("RUSTFLAGS", format!("-Zsanitizer={name}")).with("CORELANE_TEST_PATIENCE", 10)
+            let how = How::at(&format!("target/{name}-sanitizer")).with("RUSTFLAGS", format!("-Zsanitizer={name}"));
+            How {
+                before: &["+nightly"],
+                arguments: &["-Zbuild-std", "--target", "x86_64-unknown-linux-gnu"],
+                ..how.with("CORELANE_TEST_PATIENCE", 10)
+            }
         };
         Ok(match self {
-            Self::Contract | Self::Fuzzed | Self::Histories => How::plain(root),
-            Self::Loom => How::loom(root),
-            Self::Shuttle => How::shuttle(root),
+            Self::Contract | Self::Fuzzed | Self::Histories => How::at("target"),
+            Self::Loom | Self::Shuttle => How::mutants(tests.target),
             Self::ThreadSanitizer => instrumented("thread").with("TSAN_OPTIONS", "halt_on_error=1"),
             Self::AddressSanitizer => instrumented("address").with("ASAN_OPTIONS", "detect_leaks=1"),
             Self::Miri => {
-                let mut how = how("miri").with("CORELANE_TEST_PATIENCE", 30).with("RUST_BACKTRACE", 0);
-                how.toolchain = Some("nightly");
-                how.is_interpreted = true;
-                how
+                let how = How::at("target/miri").with("CORELANE_TEST_PATIENCE", 30).with("RUST_BACKTRACE", 0);
+                How { before: &["+nightly", "miri"], ..how }
             }
             Self::Aarch64 => {
-                let mut how = how("emulated").with("CORELANE_TEST_PATIENCE", 10);
-                how.arguments = ["--target", AARCH64].map(str::to_owned).into();
-                let emulator = emulator(root)?.display().to_string();
-                how.runner.push(emulator.clone());
+                let emulator = emulator()?;
+                let how = How::at("target/emulated").with("CORELANE_TEST_PATIENCE", 10);
                 // For tests that start themselves again.
-                how.with("CORELANE_TEST_RUNNER", emulator)
-                    .with("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+                let how = how.with("CORELANE_TEST_RUNNER", emulator.display());
+                How {
+                    arguments: &["--target", AARCH64],
+                    runner: Some(emulator),
+                    ..how.with("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_LINKER", "rust-lld")
+                }
             }
         })
     }
@@ -138,22 +215,17 @@ fn nightly(components: &[&str]) -> Result<()> {
 }
 
 /// The emulator's place. If the system has no emulator, one is unpacked, not installed.
-fn emulator(root: &Path) -> Result<PathBuf> {
-    let installed = Path::new("/usr/bin/qemu-aarch64-static");
-    if installed.exists() {
-        return Ok(installed.to_owned());
-    }
-    let directory = root.join("target/tools");
+fn emulator() -> Result<PathBuf> {
+    let installed = PathBuf::from("/usr/bin/qemu-aarch64-static");
+    let directory = root().join("target/tools");
     let unpacked = directory.join("usr/bin/qemu-aarch64-static");
+    if installed.exists() {
+        return Ok(installed);
+    }
     if !unpacked.exists() {
-        std::fs::create_dir_all(&directory)
-            .map_err(|error| format!("{}: cannot be created: {error}", directory.display()))?;
-        let script = format!(
-            "cd '{}' && {{ apt-get download -q qemu-user-static || {{ apt-get update -q && apt-get download -q \
-             qemu-user-static; }} }} && dpkg -x qemu-user-static_*.deb .",
-            directory.display()
-        );
-        call("sh", &["-c", &script])?;
+        let script = "mkdir -p \"$0\" && cd \"$0\" && { apt-get download -q qemu-user-static || { apt-get update -q && \
+                      apt-get download -q qemu-user-static; } } && dpkg -x qemu-user-static_*.deb .";
+        call("sh", &["-c", script, &directory.display().to_string()])?;
     }
     Ok(unpacked)
 }
@@ -173,62 +245,38 @@ pub(crate) fn succeed(command: &mut Command) -> Result<()> {
     }
 }
 
-/// All rows, or only those whose tests have not passed with the present sources.
-pub(crate) fn rows(column: Column, missing: bool) -> Result<Vec<&'static Row>> {
-    if !missing {
-        return Ok(ROWS.iter().collect());
-    }
-    let root = root();
-    let (records, sources) = (Records::read(&root)?, tree::digest(&root)?);
-    let mut rows = Vec::new();
-    for row in &ROWS {
-        if row.tests(column.kind())?.is_some() && !records.has_passed(column, row, &sources) {
-            rows.push(row);
-        }
-    }
-    Ok(rows)
-}
-
 /// The longest that a row's tests may take.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// Runs the rows' tests of a column, and records the outcomes. Returns how many rows failed.
-pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
-    if rows.is_empty() {
-        println!("{}: every row has passed with these sources", column.title());
-        return Ok(0);
-    }
-    let root = root();
-    let sources = tree::digest(&root)?;
-    match column.prepare(&root) {
-        Err(error) if column == Column::Miri => {
-            println!("{}: SKIPPED, as {error}", column.title());
+/// Runs the rows' tests under a tool, and records the outcomes. If only what is missing is asked for, rows that have
+/// passed with the present sources are left out. Returns how many rows failed.
+pub(crate) fn run_tool(tool: Tool, rows: &[&Row], missing: bool) -> Result<usize> {
+    match tool.prepare() {
+        Err(error) if tool == Tool::Miri => {
+            println!("miri: SKIPPED, as {error}");
             return Ok(0);
         }
         prepared => prepared?,
     }
-    let how = column.how(&root)?;
-    println!("{}: {}", column.title(), column.meaning());
-    let mut binaries: Vec<(Target, cargo::Binary)> = Vec::new();
+    println!("{}: {}", tool.key(), tool.claim());
+    let (records, sources) = (Records::read()?, tree::digest()?);
     let mut failures = 0;
     for row in rows {
-        let Some(tests) = row.tests(column.kind())? else { continue };
-        if !binaries.iter().any(|(target, _)| *target == tests.target) {
-            let binary = cargo::build(&root, tests.target, &how).map_err(|error| match error {
-                NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
-            })?;
-            if tree::digest(&root)? != sources {
-                return Err("the sources have changed while they were built; run it again".to_owned());
-            }
-            binaries.push((tests.target, binary));
+        let Some(tests) = row.tests(tool.kind())? else { continue };
+        let (key, of) = (tool.of_row(row), format!("{sources} {tests}"));
+        if missing && records.has_passed(&key, &of) {
+            continue;
         }
-        let (_, binary) = binaries.iter().find(|(target, _)| *target == tests.target).expect("just built");
-        let outcome = if column == Column::Miri {
-            interpret(binary, &how, &tests)?
-        } else {
-            cargo::run(binary, &how, &tests, LIMIT)?
+        let how = tool.how(&tests)?;
+        let binary = cargo::build(&root(), tests.target, &how)?;
+        if tree::digest()? != sources {
+            return Err("the sources have changed while they were built; run it again".to_owned());
+        }
+        let outcome = match tool {
+            Tool::Miri => interpret(&binary, &how, &tests)?,
+            _ => cargo::run(&binary, &how, &tests, LIMIT)?,
         };
-        let run = Run::new(&outcome, &tests, &sources);
+        let run = Run::new(&outcome, &tests, of);
         match &run.failed {
             None => println!("{:>8.1?}  {}: {} passed ({tests})", outcome.time, row.name, outcome.passed),
             Some(failed) => {
@@ -236,7 +284,7 @@ pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
                 println!("{:>8.1?}  {}: FAILED {failed} ({tests})\n{}", outcome.time, row.name, outcome.output);
             }
         }
-        Records::update(&root, |records| records.saw(column, row.name, run))?;
+        Records::add(key, run)?;
     }
     Ok(failures)
 }
@@ -251,30 +299,27 @@ const QUICK_LIMIT: Duration = Duration::from_secs(360);
 /// are not over in time are reported but do not fail: the watchdog would end a hang, and that is a failure.
 fn run_quick() -> Result<usize> {
     let begin = Instant::now();
-    let root = root();
-    if let Err(error) = Column::Miri.prepare(&root) {
+    if let Err(error) = Tool::Miri.prepare() {
         println!("SKIPPED: Miri is shown nothing, as {error}");
         return Ok(0);
     }
     let (round, flags, _) = ROUNDS[0];
-    let how = Column::Miri.how(&root)?.with("MIRIFLAGS", format!("-Zmiri-disable-isolation {flags}"));
-    let how = how.with("CORELANE_TEST_PATIENCE", 3);
     let mut runs = Vec::new();
     for row in ROWS.iter().filter(|row| QUICK.contains(&row.name)) {
         let tests = row
             .tests(Kind::Interpreted)?
             .ok_or_else(|| format!("Miri has no tests of {}; take it out of QUICK", row.name))?;
-        let binary = cargo::build(&root, tests.target, &how).map_err(|error| match error {
-            NotBuilt::Refused(messages) | NotBuilt::Broken(messages) => format!("{tests}: {messages}"),
-        })?;
-        runs.push((row.name, binary.names(&how, &tests)?, binary));
+        let how = Tool::Miri.how(&tests)?.with("MIRIFLAGS", format!("-Zmiri-disable-isolation {flags}"));
+        let how = how.with("CORELANE_TEST_PATIENCE", 3);
+        let binary = cargo::build(&root(), tests.target, &how)?;
+        runs.push((row.name, binary.names(&how, &tests)?, binary, how));
     }
     println!("Miri, {round}: built in {:.0?}", begin.elapsed());
     let (next, failures) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || -> Result<()> {
-        while let Some((name, tests, binary)) = runs.get(next.fetch_add(1, Relaxed)) {
+        while let Some((name, tests, binary, how)) = runs.get(next.fetch_add(1, Relaxed)) {
             let left = QUICK_LIMIT.saturating_sub(begin.elapsed());
-            let outcome = cargo::run_names(binary, &how, tests, left)?;
+            let outcome = cargo::run_names(binary, how, tests, left)?;
             let (time, passed, all) = (outcome.time, outcome.passed, tests.len());
             match outcome.end {
                 End::Passed => println!("{time:>8.1?}  {name}: {passed} passed"),
@@ -295,23 +340,13 @@ fn run_quick() -> Result<usize> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if arguments.quick {
-        if arguments.column != Column::Miri {
+    let failures = if arguments.quick {
+        if arguments.tool != Tool::Miri {
             return Err("--quick is for miri only; leave it out".to_owned());
         }
-        return match run_quick()? {
-            0 => Ok(()),
-            failures => Err(format!("{failures} of the queues failed under Miri, see FAILED above")),
-        };
-    }
-    if let Some(name) = arguments.row.iter().find(|name| !ROWS.iter().any(|row| row.name == **name)) {
-        let known: Vec<_> = ROWS.iter().map(|row| row.name).collect();
-        return Err(format!("there is no row `{name}`; choose from {}", known.join(", ")));
-    }
-    let mut rows = rows(arguments.column, arguments.missing)?;
-    rows.retain(|row| arguments.row.is_empty() || arguments.row.iter().any(|name| name == row.name));
-    match run_column(arguments.column, &rows)? {
-        0 => Ok(()),
-        failures => Err(format!("{failures} of the queues failed, see FAILED above")),
-    }
+        run_quick()?
+    } else {
+        run_tool(arguments.tool, &crate::rows::named(&arguments.row)?, arguments.missing)?
+    };
+    if failures == 0 { Ok(()) } else { Err(format!("{failures} of the queues failed, see FAILED above")) }
 }

@@ -1,9 +1,9 @@
 //! Everything at once.
 
-use crate::column::Column;
-use crate::tool::{call, rows, run_column};
+use crate::tool::{Tool, call, run_tool};
 use crate::workspace::{Result, root};
-use crate::{evidence, mutants, release, tree};
+use crate::{evidence, mutants, release, rows};
+use clap::ValueEnum;
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -16,29 +16,26 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let root = root();
-    let gate = root.join(".ci/run");
-    let steps = Column::ALL.len() + 3;
-    let step = |number: usize, name: &str| println!("\n== {number} of {steps}: {name}");
-    step(1, ".ci/run");
-    call(&gate.display().to_string(), &[])?;
+    let step = |name: &str| println!("\n== {name}");
+    step(".ci/run");
+    call(&root().join(".ci/run").display().to_string(), &[])?;
     if arguments.quick {
         return Ok(());
     }
     let mut failures = Vec::new();
-    for (number, column) in Column::ALL.into_iter().enumerate() {
-        step(number + 2, column.title());
-        match run_column(column, &rows(column, !arguments.again)?) {
+    for &tool in Tool::value_variants() {
+        step(&tool.key());
+        match run_tool(tool, &rows::named(&[])?, !arguments.again) {
             Ok(0) => {}
-            Ok(rows) => failures.push(format!("{}: {rows} rows", column.title())),
-            Err(error) => failures.push(format!("{}: {error}", column.title())),
+            Ok(rows) => failures.push(format!("{}: {rows} rows", tool.key())),
+            Err(error) => failures.push(format!("{}: {error}", tool.key())),
         }
     }
-    step(steps - 1, "mutants");
+    step("mutants");
     failures.extend(mutants::run(&mutants::Arguments::all(!arguments.again)).err());
-    step(steps, "what a release needs");
+    step("what a release needs");
     failures.extend(release::run().err());
-    let commit = tree::commit(&root).unwrap_or_else(|_| "unknown".to_owned());
-    println!("\n{}", evidence::table(&root, &commit)?);
+    step("evidence");
+    evidence::run(&evidence::Arguments::default())?;
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }

@@ -1,19 +1,24 @@
 //! The pool under many schedules that are drawn: several callers, dozens of tasks, threads that come and go, limits
 //! that change. Runs with
 //! `cargo shuttle -p corelane-pool --test shuttle`;
-//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
+//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others. Without shuttle the same scenarios
+//! run on real threads: `cargo xtask soak`.
 //!
 //! Each scenario draws its sizes. A time of keep-alive may be over at any moment after a thread has begun to wait. A
 //! thread that is not woken is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task
 //! and no thread was forgotten. What shuttle cannot show is said in `crates/corelane/tests/shuttle`.
 
-#[path = "../../corelane/tests/support/schedules.rs"]
+#[cfg_attr(shuttle, path = "../../corelane/tests/support/schedules.rs")]
+#[cfg_attr(not(shuttle), path = "../../corelane/tests/support/soak.rs")]
 mod schedules;
+#[cfg(not(shuttle))]
+#[path = "../../corelane/tests/support/watchdog.rs"]
+mod watchdog;
 
 use corelane_pool::{Builder, Fairness, Queueing, Reason, Rejection, ThreadPool};
-use schedules::{draw, explore, one_of};
-use shuttle::sync::{Condvar, Mutex};
-use shuttle::thread::{self, JoinHandle};
+use schedules::sync::{Condvar, Mutex};
+use schedules::thread::{self, JoinHandle};
+use schedules::{draw, explore, many, one_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -60,7 +65,7 @@ fn call(pool: &ThreadPool, runs: &Runs, tasks: usize) -> JoinHandle<usize> {
 }
 
 fn callers(pool: &ThreadPool, runs: &Runs) -> Vec<JoinHandle<usize>> {
-    (0..draw(1..4)).map(|_| call(pool, runs, draw(1..20))).collect()
+    (0..draw(1..4)).map(|_| call(pool, runs, many(draw(1..20)))).collect()
 }
 
 fn join(callers: Vec<JoinHandle<usize>>) -> usize {
@@ -140,7 +145,7 @@ fn patient_callers_are_served(queueings: &'static [Queueing]) {
     explore(|| {
         let runs = Runs::default();
         let pool = pool(one_of(queueings)).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
-        let counts = (0..draw(1..4)).map(|_| draw(1..20)).collect::<Vec<_>>();
+        let counts = (0..draw(1..4)).map(|_| many(draw(1..20))).collect::<Vec<_>>();
         let callers = counts.iter().map(|&tasks| call(&pool, &runs, tasks)).collect();
         assert_eq!(join(callers), counts.iter().sum());
         assert!(pool.join());

@@ -1,8 +1,7 @@
 //! FastFlow's queue.
 
-use crate::{Item, Ledger, draw, explore, one_of};
+use crate::{Item, Ledger, draw, explore, many, one_of, thread};
 use corelane_papers::fastflow;
-use shuttle::thread;
 
 /// Pointers through buffers that are used again.
 #[test]
@@ -10,7 +9,7 @@ fn pointers_come_once_and_in_order() {
     explore(|| {
         let ledger = Ledger::default();
         let (mut producer, mut consumer) = fastflow::channel::<Item>(one_of(&[1, 2, 5, 64]));
-        let (items, popped) = (draw(1..200), draw(0..200));
+        let (items, popped) = (many(draw(1..200)), many(draw(0..200)));
         let pushed = ledger.clone();
         let pusher = thread::spawn(move || {
             for id in 0..items {

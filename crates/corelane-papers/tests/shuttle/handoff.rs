@@ -1,14 +1,15 @@
 //! The queues that the paper on synchronous queues compares with.
 
 use crate::shared::{EACH, check, join, spawn};
-use crate::{Item, Ledger, draw, explore, one_of, soon};
+use crate::{Item, Ledger, draw, explore, in_time, many, one_of};
+use corelane::error::{PopTimeoutError, PushTimeoutError};
 use corelane::handoff::Fairness;
 use corelane_papers::handoff::{Hanson, JavaFive, Naive};
 use std::sync::Arc;
 
 fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take: fn(&Q) -> Item) {
     explore(move || {
-        let (queue, ledger, items) = (Arc::new(make()), Ledger::default(), draw(1..12));
+        let (queue, ledger, items) = (Arc::new(make()), Ledger::default(), many(draw(1..12)));
         let (putters, takers) = one_of(&[(1, 1), (1, 2), (2, 1), (2, 2), (3, 2)]);
         let putters = (0..putters).map(|producer| {
             let (ledger, items) = (ledger.clone(), items * takers);
@@ -51,17 +52,21 @@ fn java_five_loses_nothing_to_time_outs() {
         explore(move || {
             let (queue, ledger) = (Arc::new(JavaFive::new(fairness)), Ledger::default());
             let putters = (0..draw(1..3)).map(|producer| {
-                let (ledger, tries) = (ledger.clone(), draw(1..20));
+                let (ledger, tries) = (ledger.clone(), many(draw(1..20)));
                 spawn(&queue, move |queue| {
                     let numbers = (0..tries).map(|i| producer * EACH + i);
-                    numbers.filter(|&i| queue.put_timeout(ledger.item(i), soon()).is_ok()).collect::<Vec<_>>()
+                    let put = |&i: &usize| {
+                        in_time(PushTimeoutError::is_timeout, |time| queue.put_timeout(ledger.item(i), time)).is_ok()
+                    };
+                    numbers.filter(put).collect::<Vec<_>>()
                 })
             });
             let putters = putters.collect::<Vec<_>>();
             let takers = (0..draw(1..3)).map(|_| {
-                let tries = draw(1..20);
+                let tries = many(draw(1..20));
                 spawn(&queue, move |queue| {
-                    (0..tries).filter_map(|_| Some(queue.take_timeout(soon()).ok()?.id)).collect::<Vec<_>>()
+                    let take = || in_time(PopTimeoutError::is_timeout, |time| queue.take_timeout(time)).ok();
+                    (0..tries).filter_map(|_| Some(take()?.id)).collect::<Vec<_>>()
                 })
             });
             let taken = join(takers.collect());

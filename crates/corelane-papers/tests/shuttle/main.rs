@@ -1,16 +1,21 @@
 //! FastFlow's queue and the synchronous queues under many schedules that are drawn, at real sizes. Runs with
 //! `cargo shuttle -p corelane-papers --test shuttle`; see `crates/corelane/tests/shuttle` for how many schedules,
-//! which, and what they cannot show.
+//! which, and what they cannot show, and for `cargo xtask soak`, which runs them on real threads.
 
-#[path = "../../../corelane/tests/support/counted.rs"]
+#[cfg_attr(shuttle, path = "../../../corelane/tests/support/counted.rs")]
+#[cfg_attr(not(shuttle), path = "../../../corelane/tests/support/tallied.rs")]
 mod counted;
 mod fastflow;
 mod handoff;
-#[path = "../../../corelane/tests/support/schedules.rs"]
+#[cfg_attr(shuttle, path = "../../../corelane/tests/support/schedules.rs")]
+#[cfg_attr(not(shuttle), path = "../../../corelane/tests/support/soak.rs")]
 mod schedules;
 #[path = "../../../corelane/tests/support/shared.rs"]
 mod shared;
+#[cfg(not(shuttle))]
+#[path = "../../../corelane/tests/support/watchdog.rs"]
+mod watchdog;
 
 pub(crate) use counted::{Item, Ledger};
-pub(crate) use schedules::{draw, explore, one_of};
-pub(crate) use shared::soon;
+pub(crate) use schedules::{draw, explore, many, one_of, thread};
+pub(crate) use shared::in_time;

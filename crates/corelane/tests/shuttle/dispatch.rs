@@ -1,12 +1,11 @@
 //! One dispatcher and workers that come and go.
 
-use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
+use crate::thread::{self, JoinHandle};
+use crate::{Item, Ledger, Wait, draw, explore, in_time, many, one_of, wait};
 use corelane::dispatch::{Builder, ByKey, Collector, Dispatcher, LeastLoaded, Mpmc, Queue, RoundRobin, Route, Worker};
 use corelane::error::{DispatchError, PopTimeoutError, TryPopError};
 use corelane::mpmc::Ticket;
 use corelane::spsc::{BQueue, Lane, Linked};
-use corelane::wait::SpinPark;
-use shuttle::thread::{self, JoinHandle};
 
 /// A kind of queue under test.
 trait Tested: Queue<Item, Tuning = Self::Options> + Queue<usize, Tuning = Self::Options> + 'static {
@@ -20,11 +19,11 @@ where
     type Options = O;
 }
 
-type Tx<T, Q, R> = Dispatcher<T, Q, SpinPark, R>;
-type Rx<T, Q> = Worker<T, Q, SpinPark>;
+type Tx<T, Q, R> = Dispatcher<T, Q, Wait, R>;
+type Rx<T, Q> = Worker<T, Q, Wait>;
 
 fn fan_out<Q: Tested, R: Route<Item>>(workers: usize, route: R) -> (Tx<Item, Q, R>, Vec<Rx<Item, Q>>) {
-    let capacity = one_of(&[1, 2, 4, 16]);
+    let capacity = if cfg!(shuttle) { one_of(&[1, 2, 4, 16]) } else { one_of(&[1, 2, 30, 1_000]) };
     let builder = Builder::new(workers).capacity(capacity).batch(draw(0..capacity) + 1).wait(wait());
     builder.tuning(<Q as Tested>::Options::default()).route(route).build_any().unwrap()
 }
@@ -40,7 +39,7 @@ fn work<Q: Tested>(mut worker: Rx<Item, Q>, most: usize) -> Vec<usize> {
                 Err(TryPopError::Empty) => thread::yield_now(),
                 Err(_) => return done,
             },
-            1 => match worker.pop_timeout(soon()) {
+            1 => match in_time(PopTimeoutError::is_timeout, |time| worker.pop_timeout(time)) {
                 Ok(job) => done.push(job.id),
                 Err(PopTimeoutError::Closed) => return done,
                 Err(_) => {}
@@ -69,7 +68,7 @@ fn start<Q: Tested>(worker: Rx<Item, Q>, leaves: bool) -> JoinHandle<Vec<usize>>
 where
     Rx<Item, Q>: Send,
 {
-    let most = if leaves { draw(0..20) } else { usize::MAX };
+    let most = if leaves { many(draw(0..20)) } else { usize::MAX };
     thread::spawn(move || work(worker, most))
 }
 
@@ -87,7 +86,7 @@ where
         }
         // One that stays, so that all can be done.
         threads.push(start(dispatcher.add_worker().unwrap(), false));
-        let jobs = draw(1..80);
+        let jobs = many(draw(1..80));
         let mut next = 0;
         while next < jobs {
             let refused = match draw(0..6) {
@@ -99,14 +98,18 @@ where
                     }
                     done => done,
                 },
-                1 => match dispatcher.dispatch_timeout(ledger.item(next), soon()) {
-                    Err(DispatchError::Timeout(job)) => {
-                        assert_eq!(job.id, next);
-                        thread::yield_now();
-                        continue;
+                1 => {
+                    match in_time(DispatchError::is_timeout, |time| {
+                        dispatcher.dispatch_timeout(ledger.item(next), time)
+                    }) {
+                        Err(DispatchError::Timeout(job)) => {
+                            assert_eq!(job.id, next);
+                            thread::yield_now();
+                            continue;
+                        }
+                        done => done,
                     }
-                    done => done,
-                },
+                }
                 2 => {
                     let mut batch = (next..jobs).take(draw(1..20)).map(|id| ledger.item(id)).collect::<Vec<_>>();
                     next += batch.len();
@@ -164,10 +167,22 @@ where
         };
         assert_eq!(refused, dispatched);
         let mut jobs = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>();
-        jobs.extend(dispatcher.take_returned().iter().map(|job| job.id));
+        if draw(0..2) == 0 {
+            // Or another worker comes, and does them.
+            let worker = start(dispatcher.add_worker().unwrap(), false);
+            dispatcher.dispatch(ledger.item(dispatched)).expect("there is a worker");
+            dispatched += 1;
+            if let Err(unfinished) = dispatcher.join() {
+                assert!(unfinished.panics.is_empty());
+                jobs.extend(unfinished.undone.iter().map(|job| job.id));
+            }
+            jobs.extend(worker.join().unwrap());
+        } else {
+            jobs.extend(dispatcher.take_returned().iter().map(|job| job.id));
+            drop(dispatcher);
+        }
         jobs.sort_unstable();
         assert!(jobs.iter().copied().eq(0..dispatched), "{jobs:?}");
-        drop(dispatcher);
         ledger.assert_all_dropped();
     });
 }
@@ -242,10 +257,10 @@ queues! {
 #[test]
 fn results_make_room_for_jobs() {
     explore(|| {
-        let (count, jobs) = (draw(1..4), draw(1..60));
+        let (count, jobs) = (draw(1..4), many(draw(1..60)));
         let builder = Builder::new(count).capacity(one_of(&[1, 2, 8])).wait(wait());
         let (mut dispatcher, workers) = builder.build::<usize>().unwrap();
-        let mut results: Collector<usize, Lane, SpinPark> = Collector::with(one_of(&[1, 2, 8]), wait());
+        let mut results: Collector<usize, Lane, Wait> = Collector::with(one_of(&[1, 2, 8]), wait());
         let threads = workers.into_iter().map(|mut worker| {
             let mut producer = results.add().unwrap();
             thread::spawn(move || {

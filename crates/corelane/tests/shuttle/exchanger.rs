@@ -1,11 +1,21 @@
 //! The exchanger.
 
+use crate::handoff::NODES;
 use crate::shared::{EACH, join, spawn};
-use crate::{Ledger, draw, explore, soon};
+use crate::thread;
+use crate::{Ledger, draw, explore, in_time, many, soon};
 use corelane::error::{PushTimeoutError, TryPushError};
 use corelane::handoff::{CancelToken, Exchanger, WaitLimit};
-use shuttle::thread;
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// Each has what its partner gave.
+#[track_caller]
+fn check<T: Send>(exchanger: &Exchanger<T>, swaps: Vec<(usize, usize)>) {
+    let swaps: BTreeSet<_> = swaps.into_iter().collect();
+    assert!(swaps.iter().all(|&(mine, other)| swaps.contains(&(other, mine))), "{swaps:?}");
+    assert!(exchanger.nodes() <= NODES, "{} nodes", exchanger.nodes());
+}
 
 /// A thread that gets an item from a partner has given the partner its own.
 #[test]
@@ -13,7 +23,7 @@ fn partners_agree() {
     explore(|| {
         let (exchanger, ledger, stop) = (Arc::new(Exchanger::new()), Ledger::default(), CancelToken::new());
         let threads = (0..draw(2..6)).map(|thread| {
-            let (ledger, stop, rounds) = (ledger.clone(), stop.clone(), draw(1..20));
+            let (ledger, stop, rounds) = (ledger.clone(), stop.clone(), many(draw(1..20)));
             spawn(&exchanger, move |exchanger| {
                 let mut swaps = Vec::new();
                 for i in 0..rounds {
@@ -26,11 +36,13 @@ fn partners_agree() {
                         }
                         continue;
                     }
-                    let mut limit = WaitLimit::new().timeout(soon());
-                    if draw(0..2) == 0 {
-                        limit = limit.cancel(&stop);
-                    }
-                    match exchanger.exchange_with(ledger.item(mine), &limit) {
+                    let given = ledger.item(mine);
+                    let exchanged = if draw(0..2) == 0 {
+                        exchanger.exchange_with(given, &WaitLimit::new().timeout(soon()).cancel(&stop))
+                    } else {
+                        in_time(PushTimeoutError::is_timeout, |time| exchanger.exchange_timeout(given, time))
+                    };
+                    match exchanged {
                         Ok(item) => swaps.push((mine, item.id)),
                         Err(PushTimeoutError::Timeout(item) | PushTimeoutError::Cancelled(item)) => {
                             assert_eq!(item.id, mine);
@@ -46,7 +58,7 @@ fn partners_agree() {
             stop.cancel();
         }
         let swaps = join(threads).concat();
-        assert!(swaps.iter().all(|&(mine, other)| swaps.contains(&(other, mine))), "{swaps:?}");
+        check(&exchanger, swaps);
         drop(exchanger);
         ledger.assert_all_dropped();
     });
@@ -56,7 +68,7 @@ fn partners_agree() {
 #[test]
 fn two_swap_for_ever() {
     explore(|| {
-        let (exchanger, ledger, rounds) = (Arc::new(Exchanger::new()), Ledger::default(), draw(1..60));
+        let (exchanger, ledger, rounds) = (Arc::new(Exchanger::new()), Ledger::default(), many(draw(1..60)));
         let threads = [0, 1].map(|thread| {
             let ledger = ledger.clone();
             spawn(&exchanger, move |exchanger| {
@@ -97,7 +109,7 @@ fn a_close_in_midstream() {
         (0..draw(0..60)).for_each(|_| thread::yield_now());
         exchanger.close();
         let swaps = join(threads).concat();
-        assert!(swaps.iter().all(|&(mine, other)| swaps.contains(&(other, mine))), "{swaps:?}");
+        check(&exchanger, swaps);
         drop(exchanger);
         ledger.assert_all_dropped();
     });

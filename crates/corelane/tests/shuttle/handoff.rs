@@ -2,11 +2,11 @@
 
 use crate::first::first;
 use crate::shared::{EACH, check, join, spawn};
-use crate::{Item, Ledger, draw, explore, one_of, soon};
+use crate::thread;
+use crate::{Item, Ledger, draw, explore, in_time, many, one_of, soon};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use corelane::wait::Park;
-use shuttle::thread;
 use std::sync::Arc;
 
 pub(crate) type Queue = SynchronousQueue<Item>;
@@ -15,6 +15,9 @@ pub(crate) type Queue = SynchronousQueue<Item>;
 pub(crate) trait Mode: 'static {
     fn queue() -> Queue;
 }
+
+/// The most nodes that so few threads may need at once, the first row included.
+pub(crate) const NODES: usize = 1_024;
 
 pub(crate) struct Fair;
 pub(crate) struct Unfair;
@@ -58,7 +61,7 @@ fn put_all(queue: &Queue, ledger: &Ledger, producer: usize, items: usize, stop: 
                 Err(TryPushError::Closed(_)) => return accepted,
                 Err(error) => panic!("{error}"),
             },
-            1 => match queue.put_timeout(item, soon()) {
+            1 => match in_time(PushTimeoutError::is_timeout, |time| queue.put_timeout(item, time)) {
                 Ok(()) => true,
                 Err(PushTimeoutError::Timeout(item)) => item.id != number,
                 Err(PushTimeoutError::Closed(_)) => return accepted,
@@ -116,7 +119,7 @@ fn take_all(queue: &Queue, stop: &CancelToken) -> Vec<usize> {
                 Err(TryPopError::Closed) => return taken,
                 Err(error) => panic!("{error}"),
             },
-            1 => match queue.take_timeout(soon()) {
+            1 => match in_time(PopTimeoutError::is_timeout, |time| queue.take_timeout(time)) {
                 Ok(item) => Some(item),
                 Err(PopTimeoutError::Timeout) => None,
                 Err(PopTimeoutError::Closed) => return taken,
@@ -161,7 +164,7 @@ pub(crate) fn items_come_once_and_in_order<M: Mode>() {
         });
         let takers = takers.collect::<Vec<_>>();
         let putters = (0..draw(1..4)).map(|producer| {
-            let (ledger, stop, items) = (ledger.clone(), stop.clone(), draw(0..20));
+            let (ledger, stop, items) = (ledger.clone(), stop.clone(), many(draw(0..20)));
             spawn(&queue, move |queue| {
                 let accepted = put_all(queue, &ledger, producer, items, &stop);
                 assert_eq!(accepted.len(), items);
@@ -177,6 +180,7 @@ pub(crate) fn items_come_once_and_in_order<M: Mode>() {
         queue.close();
         check(&accepted, &join(takers));
         assert_eq!((queue.waiting_takes(), queue.waiting_puts()), (0, 0));
+        assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
         drop(queue);
         ledger.assert_all_dropped();
     });
@@ -185,7 +189,7 @@ pub(crate) fn items_come_once_and_in_order<M: Mode>() {
 /// No thread gives up, so nothing makes a lost wake-up good.
 pub(crate) fn as_many_puts_as_takes<M: Mode>() {
     explore(|| {
-        let (queue, ledger, items) = (queue::<M>(), Ledger::default(), draw(1..12));
+        let (queue, ledger, items) = (queue::<M>(), Ledger::default(), many(draw(1..12)));
         let (putters, takers) = one_of(&[(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (4, 2)]);
         let putters = (0..putters).map(|producer| {
             let (ledger, items) = (ledger.clone(), items * takers);
@@ -216,8 +220,8 @@ pub(crate) fn a_close_in_midstream<M: Mode>() {
         });
         let takers = takers.collect::<Vec<_>>();
         let putters = (0..draw(1..4)).map(|producer| {
-            let (ledger, stop) = (ledger.clone(), stop.clone());
-            spawn(&queue, move |queue| put_all(queue, &ledger, producer, 40, &stop))
+            let (ledger, stop, items) = (ledger.clone(), stop.clone(), many(40));
+            spawn(&queue, move |queue| put_all(queue, &ledger, producer, items, &stop))
         });
         let putters = putters.collect::<Vec<_>>();
         (0..draw(0..60)).for_each(|_| thread::yield_now());
@@ -236,7 +240,7 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
         let others = (0..draw(1..4)).map(|_| {
             spawn(&queue, |queue| {
                 for _ in 0..draw(1..50) {
-                    assert!(queue.take_timeout(soon()).is_err());
+                    assert!(in_time(PopTimeoutError::is_timeout, |time| queue.take_timeout(time)).is_err());
                     if draw(0..4) == 0 {
                         let tickets = (0..draw(1..4)).map(|_| queue.reserve_take()).collect::<Vec<_>>();
                         assert!(tickets.into_iter().all(|ticket| ticket.abort().is_none()));
@@ -250,7 +254,7 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
         assert_eq!(stays.try_followup().unwrap().unwrap().id, 7);
         drop(stays);
         assert_eq!(queue.waiting_takes(), 0);
-        assert!(queue.nodes() < 1_000, "{} nodes", queue.nodes());
+        assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
         drop(queue);
         ledger.assert_all_dropped();
     });
@@ -260,7 +264,7 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
 pub(crate) fn a_select_misses_nothing<M: Mode>() {
     explore(|| {
         let (queues, ledger) = ([queue::<M>(), queue::<M>()], Ledger::default());
-        let counts = [draw(0..12), draw(0..12)];
+        let counts = [many(draw(0..12)), many(draw(0..12))];
         let putters = [0, 1].map(|producer| {
             let (ledger, count) = (ledger.clone(), counts[producer]);
             spawn(&queues[producer], move |queue| {

@@ -1,22 +1,18 @@
 //! A lane for each sender, and receivers that take turns at them.
 
-use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
-use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::{EACH, Item, Ledger, Wait, draw, explore, in_time, many, one_of, soon, thread, wait};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::mpmc::Options;
 use corelane::mpmc::lanes::{self, Receiver, Sender};
-use corelane::wait::SpinPark;
-use shuttle::thread;
 
-type Tx<T> = Sender<T, SpinPark>;
-type Rx<T> = Receiver<T, SpinPark>;
+type Tx<T> = Sender<T, Wait>;
+type Rx<T> = Receiver<T, Wait>;
 
 fn channel<T: Send>() -> (Tx<T>, Rx<T>) {
     let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-    lanes::channel_with(one_of(&[1, 2, 3, 8, 64]), options).unwrap()
+    let capacity = if cfg!(shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) };
+    lanes::channel_with(capacity, options).unwrap()
 }
-
-/// The items of sender s have the numbers from s * EACH on.
-const EACH: usize = 1_000;
 
 /// Pushes so many items by drawn calls. Returns how many were accepted before the queue was closed.
 fn push_all(tx: &mut Tx<Item>, ledger: &Ledger, sender: usize, items: usize) -> usize {
@@ -24,8 +20,8 @@ fn push_all(tx: &mut Tx<Item>, ledger: &Ledger, sender: usize, items: usize) -> 
     let mut next = 0;
     while next < items {
         let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
-        let count = batch.len();
-        let is_closed = match draw(0..4) {
+        let mut count = batch.len();
+        let is_closed = match draw(0..6) {
             0 => match tx.try_push_batch(&mut batch) {
                 Ok(_) => false,
                 Err(TryPushError::Full(())) => {
@@ -34,15 +30,27 @@ fn push_all(tx: &mut Tx<Item>, ledger: &Ledger, sender: usize, items: usize) -> 
                 }
                 Err(_) => true,
             },
-            1 => matches!(tx.push_batch_timeout(&mut batch, soon()), Err(PushTimeoutError::Closed(()))),
+            1 => {
+                let pushed = in_time(PushTimeoutError::is_timeout, |time| tx.push_batch_timeout(&mut batch, time));
+                matches!(pushed, Err(PushTimeoutError::Closed(())))
+            }
             2 => tx.push_batch(&mut batch).is_err(),
-            _ => match tx.push(batch.remove(0)) {
-                Ok(()) => {
-                    next += 1;
-                    continue;
-                }
-                Err(Closed(_)) => return next,
-            },
+            way => {
+                // One of them alone.
+                count = 1;
+                batch.truncate(1);
+                let item = batch.remove(0);
+                let pushed = match way {
+                    3 => tx.try_push(item).map_err(|error| (error.is_closed(), error.into_inner())),
+                    4 => in_time(PushTimeoutError::is_timeout, |time| tx.push_timeout(item, time))
+                        .map_err(|error| (error.is_closed(), error.into_inner())),
+                    _ => tx.push(item).map_err(|closed| (true, closed.0)),
+                };
+                pushed.is_err_and(|(is_closed, item)| {
+                    batch.push(item);
+                    is_closed
+                })
+            }
         };
         next += count - batch.len();
         if is_closed {
@@ -57,7 +65,7 @@ fn pop_all(rx: &mut Rx<Item>, most: usize) -> Vec<usize> {
     let mut numbers = Vec::new();
     while numbers.len() < most {
         let mut items = Vec::new();
-        let is_closed = match draw(0..5) {
+        let is_closed = match draw(0..6) {
             0 => match rx.try_pop() {
                 Ok(item) => {
                     items.push(item);
@@ -67,7 +75,15 @@ fn pop_all(rx: &mut Rx<Item>, most: usize) -> Vec<usize> {
             },
             1 => rx.pop_batch(&mut items, draw(1..20)).is_err(),
             2 => rx.try_pop_batch(&mut items, draw(1..20)) == Err(TryPopError::Closed),
-            3 => rx.pop_batch_timeout(&mut items, draw(1..20), soon()) == Err(PopTimeoutError::Closed),
+            3 => {
+                let most = draw(1..20);
+                let popped = in_time(PopTimeoutError::is_timeout, |time| rx.pop_batch_timeout(&mut items, most, time));
+                popped == Err(PopTimeoutError::Closed)
+            }
+            4 => {
+                let popped = in_time(PopTimeoutError::is_timeout, |time| rx.pop_timeout(time));
+                popped.map(|item| items.push(item)) == Err(PopTimeoutError::Closed)
+            }
             _ => rx.pop().map(|item| items.push(item)).is_err(),
         };
         if is_closed {
@@ -106,7 +122,7 @@ fn items_come_once_and_in_order() {
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..5)).map(|sender| {
-            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), draw(0..60));
+            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(draw(0..60)));
             thread::spawn(move || {
                 assert_eq!(push_all(&mut tx, &ledger, sender, items), items);
                 items
@@ -132,19 +148,19 @@ fn a_close_in_midstream() {
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..4)).map(|sender| {
-            let (mut tx, ledger) = (tx.clone(), ledger.clone());
+            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(60));
             thread::spawn(move || {
-                let accepted = push_all(&mut tx, &ledger, sender, 60);
-                assert!(accepted == 60 || tx.is_closed());
+                let accepted = push_all(&mut tx, &ledger, sender, items);
+                assert!(accepted == items || tx.is_closed());
                 accepted
             })
         });
         let senders = senders.collect::<Vec<_>>();
         (0..draw(0..100)).for_each(|_| thread::yield_now());
         if draw(0..2) == 0 {
-            tx.close()
+            tx.close();
         } else {
-            rx.close()
+            rx.close();
         }
         assert!(tx.clone().try_push(ledger.item(99 * EACH)).is_err());
         let accepted = senders.into_iter().map(|sender| sender.join().unwrap()).collect::<Vec<_>>();
@@ -163,12 +179,12 @@ fn receivers_go_in_midstream() {
     explore(|| {
         let ((tx, rx), ledger) = (channel::<Item>(), Ledger::default());
         let receivers = (0..draw(1..4)).map(|_| {
-            let (mut rx, most) = (rx.clone(), draw(0..40));
+            let (mut rx, most) = (rx.clone(), many(draw(0..40)));
             thread::spawn(move || pop_all(&mut rx, most).len())
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..4)).map(|sender| {
-            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), draw(0..40));
+            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(draw(0..40)));
             thread::spawn(move || push_all(&mut tx, &ledger, sender, items))
         });
         let senders = senders.collect::<Vec<_>>();
@@ -195,7 +211,7 @@ fn questions_are_answered() {
         });
         let servers = servers.collect::<Vec<_>>();
         let clients = (0..draw(1..4)).map(|_| {
-            let (mut ask, mut answers, rounds) = (ask.clone(), answers.clone(), draw(1..20));
+            let (mut ask, mut answers, rounds) = (ask.clone(), answers.clone(), many(draw(1..20)));
             thread::spawn(move || {
                 for question in 0..rounds {
                     ask.push(question).unwrap();

@@ -1,7 +1,8 @@
 //! The queues under many schedules that are drawn, at sizes that loom cannot reach: real capacities, blocks and
 //! segments, several producers and consumers, hundreds of items. Runs with
 //! `cargo shuttle -p corelane --test shuttle`;
-//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others.
+//! `CORELANE_SCHEDULES=1000` runs more of them, `SHUTTLE_RANDOM_SEED=7` others. Without shuttle the same scenarios
+//! run on real threads for as long as one likes: `cargo xtask soak`, see `support/soak.rs`.
 //!
 //! A scenario is a function generic over the design and its name in one of the lists. It draws its sizes and the calls
 //! it makes, so that each schedule is also a case of its own. Every item must come once, in order, and be dropped once.
@@ -14,7 +15,8 @@
 // Guards are dropped by name.
 #![allow(clippy::drop_non_drop)]
 
-#[path = "../support/counted.rs"]
+#[cfg_attr(shuttle, path = "../support/counted.rs")]
+#[cfg_attr(not(shuttle), path = "../support/tallied.rs")]
 mod counted;
 #[macro_use]
 #[path = "../support/designs.rs"]
@@ -26,23 +28,48 @@ mod first;
 mod handoff;
 mod lanes;
 mod mpmc;
-#[path = "../support/schedules.rs"]
+#[cfg_attr(shuttle, path = "../support/schedules.rs")]
+#[cfg_attr(not(shuttle), path = "../support/soak.rs")]
 mod schedules;
 #[path = "../support/shared.rs"]
 mod shared;
 mod spsc;
 mod stream;
 mod transfer;
+#[cfg(not(shuttle))]
+#[path = "../support/watchdog.rs"]
+mod watchdog;
 
 pub(crate) use counted::{Item, Ledger};
-pub(crate) use schedules::{draw, explore, one_of};
-pub(crate) use shared::soon;
+pub(crate) use schedules::{draw, explore, many, one_of, sync, thread};
+pub(crate) use shared::{EACH, in_time, soon};
 
-use corelane::wait::SpinPark;
+use corelane::wait::{Adaptive, Next, Park, SpinPark, Strategy, WaitState, Yield};
 
-/// Looks a few times before it parks, or none.
-pub(crate) fn wait() -> SpinPark {
-    SpinPark::new(draw(0..4) as u32)
+/// Every way to wait, in one type, so that each scenario is compiled once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wait {
+    Adaptive,
+    Park,
+    SpinPark(u32),
+    Yield,
+}
+
+impl Strategy for Wait {
+    fn next(&self, state: &mut WaitState) -> Next {
+        match *self {
+            Self::Adaptive => Adaptive.next(state),
+            Self::Park => Park.next(state),
+            Self::SpinPark(looks) => SpinPark::new(looks).next(state),
+            Self::Yield => Yield.next(state),
+        }
+    }
+}
+
+/// Looks a few times before it parks, or none. Shuttle knows no time, which the other ways need.
+pub(crate) fn wait() -> Wait {
+    let few = Wait::SpinPark(draw(0..4) as u32);
+    if cfg!(shuttle) { few } else { one_of(&[few, Wait::SpinPark(100), Wait::Park, Wait::Adaptive, Wait::Yield]) }
 }
 
 /// A test for every scenario of a family and member.

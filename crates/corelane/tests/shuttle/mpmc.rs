@@ -1,10 +1,9 @@
 //! Any number of both: every design.
 
-use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
+use crate::thread::{self, JoinHandle};
+use crate::{EACH, Item, Ledger, Wait, draw, explore, in_time, many, one_of, soon, wait};
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::mpmc::{self, Design, NoStats, Options};
-use corelane::wait::SpinPark;
-use shuttle::thread::{self, JoinHandle};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +11,15 @@ use std::time::Duration;
 pub(crate) trait Tested: Design<Item> + Design<usize> + Send + Sync + 'static {}
 impl<D: Design<Item> + Design<usize> + Send + Sync + 'static> Tested for D {}
 
-type Queue<T, D> = mpmc::Queue<T, D, SpinPark>;
+type Queue<T, D> = mpmc::Queue<T, D, Wait>;
 
 /// Small ones, where all wait and nodes are used again all the time, and larger ones.
+fn capacity() -> usize {
+    if cfg!(shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) }
+}
+
 fn queue<T: Send, D: Design<T>>() -> Arc<Queue<T, D>> {
-    let capacity = one_of(&[1, 2, 3, 8, 64]);
+    let capacity = capacity();
     let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
     Arc::new(mpmc::any_queue(capacity, options).unwrap())
 }
@@ -32,9 +35,6 @@ where
     let queue = queue.clone();
     thread::spawn(move || f(&queue))
 }
-
-/// The items of producer p have the numbers from p * EACH on.
-const EACH: usize = 1_000;
 
 /// Pushes so many items by drawn calls. Returns how many were accepted before the queue was closed.
 fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize, items: usize, timed: bool) -> usize {
@@ -72,13 +72,13 @@ fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize,
             5 if draw(0..2) == 0 => {
                 let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
                 let count = batch.len();
-                let done = queue.push_batch_timeout(&mut batch, soon());
+                let done = in_time(PushTimeoutError::is_timeout, |time| queue.push_batch_timeout(&mut batch, time));
                 next += count - batch.len();
                 if matches!(done, Err(PushTimeoutError::Closed(()))) {
                     return next;
                 }
             }
-            5 => match queue.push_timeout(item(next), soon()) {
+            5 => match in_time(PushTimeoutError::is_timeout, |time| queue.push_timeout(item(next), time)) {
                 Ok(()) => next += 1,
                 Err(PushTimeoutError::Timeout(_)) => {}
                 Err(PushTimeoutError::Closed(_)) => return next,
@@ -109,9 +109,12 @@ fn pop_all<D: Tested>(queue: &Queue<Item, D>, timed: bool) -> Vec<usize> {
             1 => queue.pop_batch(&mut items, draw(1..20)).is_ok(),
             2 => queue.try_pop_batch(&mut items, draw(1..20)) != Err(TryPopError::Closed),
             5 if draw(0..2) == 0 => {
-                queue.pop_batch_timeout(&mut items, draw(1..20), soon()) != Err(PopTimeoutError::Closed)
+                let most = draw(1..20);
+                let popped =
+                    in_time(PopTimeoutError::is_timeout, |time| queue.pop_batch_timeout(&mut items, most, time));
+                popped != Err(PopTimeoutError::Closed)
             }
-            5 => match queue.pop_timeout(soon()) {
+            5 => match in_time(PopTimeoutError::is_timeout, |time| queue.pop_timeout(time)) {
                 Ok(item) => {
                     items.push(item);
                     true
@@ -149,7 +152,7 @@ fn crossing<D: Tested>(timed: bool) {
         let (queue, ledger) = (queue::<Item, D>(), Ledger::default());
         let poppers = (0..draw(1..5)).map(|_| spawn(&queue, move |queue| pop_all(queue, timed))).collect::<Vec<_>>();
         let pushers = (0..draw(1..5)).map(|producer| {
-            let (ledger, items) = (ledger.clone(), draw(0..60));
+            let (ledger, items) = (ledger.clone(), many(draw(0..60)));
             spawn(&queue, move |queue| {
                 assert_eq!(push_all(queue, &ledger, producer, items, timed), items);
                 items
@@ -159,6 +162,7 @@ fn crossing<D: Tested>(timed: bool) {
         queue.close();
         let popped = poppers.into_iter().map(|popper| popper.join().unwrap()).collect::<Vec<_>>();
         check(&accepted, &popped);
+        assert!(queue.is_empty() && queue.len() <= queue.capacity());
         drop(queue);
         ledger.assert_all_dropped();
     });
@@ -176,11 +180,11 @@ pub(crate) fn time_outs_lose_nothing<D: Tested>() {
 pub(crate) fn a_close_in_midstream<D: Tested>() {
     explore(|| {
         let (queue, ledger) = (queue::<Item, D>(), Ledger::default());
-        let timed = draw(0..2) == 0;
+        let (timed, items) = (draw(0..2) == 0, many(60));
         let poppers = (0..draw(0..4)).map(|_| spawn(&queue, move |queue| pop_all(queue, timed))).collect::<Vec<_>>();
         let pushers = (0..draw(1..4)).map(|producer| {
             let ledger = ledger.clone();
-            spawn(&queue, move |queue| push_all(queue, &ledger, producer, 60, timed))
+            spawn(&queue, move |queue| push_all(queue, &ledger, producer, items, timed))
         });
         let pushers = pushers.collect::<Vec<_>>();
         (0..draw(0..100)).for_each(|_| thread::yield_now());
@@ -209,7 +213,7 @@ pub(crate) fn questions_are_answered<D: Tested>() {
         });
         let servers = servers.collect::<Vec<_>>();
         let clients = (0..draw(1..4)).map(|_| {
-            let (ask, rounds) = (ask.clone(), draw(1..20));
+            let (ask, rounds) = (ask.clone(), many(draw(1..20)));
             spawn(&answer, move |answer| {
                 for question in 0..rounds {
                     ask.push(question).unwrap();
@@ -286,7 +290,7 @@ pub(crate) fn answers_are_true<D: Tested>() {
         let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
         let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::any_queue(threads, options).unwrap());
         let threads = (0..threads).map(|_| {
-            let rounds = draw(1..20);
+            let rounds = many(draw(1..20));
             spawn(&queue, move |queue| {
                 for item in 0..rounds {
                     while let Err(refused) = queue.try_push(item) {
@@ -335,14 +339,14 @@ pub(crate) fn a_close_wakes_all<D: Tested>() {
 /// popped, came back, or is dropped with the queue. Where a receiver stays to the end, it or another has popped all.
 pub(crate) fn handles_go_in_midstream<D: Tested>() {
     explore(|| {
-        let capacity = one_of(&[1, 2, 3, 8, 64]);
+        let capacity = capacity();
         let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
         let (sender, receiver) = mpmc::any_channel::<Item, D, _, NoStats>(capacity, options).unwrap();
         let ledger = Ledger::default();
         let stays = draw(0..2) == 0;
         let receivers = (0..draw(1..4)).map(|consumer| {
             let receiver = receiver.clone();
-            let most = if stays && consumer == 0 { usize::MAX } else { draw(0..40) };
+            let most = if stays && consumer == 0 { usize::MAX } else { many(draw(0..40)) };
             thread::spawn(move || {
                 let mut numbers = Vec::new();
                 while numbers.len() < most {
@@ -361,7 +365,7 @@ pub(crate) fn handles_go_in_midstream<D: Tested>() {
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..4)).map(|producer| {
-            let (sender, ledger, items) = (sender.clone(), ledger.clone(), draw(0..40));
+            let (sender, ledger, items) = (sender.clone(), ledger.clone(), many(draw(0..40)));
             thread::spawn(move || {
                 let mut next = 0;
                 while next < items {

@@ -1,12 +1,11 @@
 //! One producer, one consumer: every design.
 
-use crate::{Item, Ledger, draw, explore, one_of, soon, wait};
+use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::{Item, Ledger, Wait, draw, explore, in_time, many, one_of, thread, wait};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::spsc::bqueue::Backtracking;
 use corelane::spsc::{self, Design, Options};
-use corelane::wait::{Select, SpinPark};
-use shuttle::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use shuttle::thread;
+use corelane::wait::Select;
 use std::sync::Arc;
 
 /// A design under test, with options that are drawn.
@@ -68,8 +67,8 @@ fn size(capacity: usize) -> usize {
 
 designs!(tested);
 
-type Producer<T, D> = spsc::Producer<T, D, SpinPark>;
-type Consumer<T, D> = spsc::Consumer<T, D, SpinPark>;
+type Producer<T, D> = spsc::Producer<T, D, Wait>;
+type Consumer<T, D> = spsc::Consumer<T, D, Wait>;
 
 fn queue_of<T: Send, D: Tested + Design<T, Tuning = <D as Tested>::Options>>(
     capacity: usize,
@@ -81,12 +80,12 @@ fn queue_of<T: Send, D: Tested + Design<T, Tuning = <D as Tested>::Options>>(
 
 /// Small ones, where both ends wait all the time, and large ones, where batches, look-ahead and lag come in.
 fn capacity() -> usize {
-    one_of(&[1, 2, 3, 4, 7, 16, 64, 100])
+    if cfg!(shuttle) { one_of(&[1, 2, 3, 4, 7, 16, 64, 100]) } else { one_of(&[1, 2, 3, 7, 64, 65, 1_000, 4_096]) }
 }
 
 /// Some items for a queue of that capacity.
 fn items(capacity: usize) -> usize {
-    draw(1..4 * capacity.min(64) + 20)
+    many(draw(1..4 * capacity.min(64) + 20))
 }
 
 fn queue<T: Send, D: Tested + Design<T, Tuning = <D as Tested>::Options>>() -> (Producer<T, D>, Consumer<T, D>, usize) {
@@ -159,7 +158,7 @@ fn push_all<D: Tested>(
                     }
                 }
             }
-            6 => match producer.push_timeout(ledger.item(next), soon()) {
+            6 => match in_time(PushTimeoutError::is_timeout, |time| producer.push_timeout(ledger.item(next), time)) {
                 Ok(()) => next += 1,
                 Err(PushTimeoutError::Timeout(item)) => assert_eq!(item.id, next),
                 Err(_) => return Err(next),
@@ -218,7 +217,7 @@ fn pop_all<D: Tested>(consumer: &mut Consumer<Item, D>, from: usize, to: usize, 
                 }
                 came(consumer.try_pop().expect("it has waited for one"), &mut next);
             }
-            6 => match consumer.pop_timeout(soon()) {
+            6 => match in_time(PopTimeoutError::is_timeout, |time| consumer.pop_timeout(time)) {
                 Ok(item) => came(item, &mut next),
                 Err(PopTimeoutError::Closed) => return next,
                 Err(_) => {}
@@ -244,10 +243,18 @@ fn crossing<D: Tested>(timed: bool) {
         let (mut producer, mut consumer, items) = queue::<Item, D>();
         let ledger = Ledger::default();
         let pushed = ledger.clone();
-        let pusher = thread::spawn(move || push_all(&mut producer, &pushed, 0, items, timed).unwrap());
+        let goes = draw(0..2) == 0;
+        let pusher = thread::spawn(move || {
+            push_all(&mut producer, &pushed, 0, items, timed).unwrap();
+            // It goes, or closes the queue and stays.
+            (!goes).then(|| {
+                producer.close();
+                producer
+            })
+        });
         assert_eq!(pop_all(&mut consumer, 0, usize::MAX, timed), items);
-        pusher.join().unwrap();
-        drop(consumer);
+        let stays = pusher.join().unwrap();
+        drop((consumer, stays));
         ledger.assert_all_dropped();
     });
 }
@@ -264,7 +271,7 @@ pub(crate) fn time_outs_lose_nothing<D: Tested>() {
 pub(crate) fn slices_come_in_order<D: Tested>() {
     explore(|| {
         let (mut producer, mut consumer, _) = queue::<usize, D>();
-        let items = draw(1..400);
+        let items = many(draw(1..400));
         let pusher = thread::spawn(move || {
             let all = (0..items).collect::<Vec<_>>();
             let mut rest = &all[..];
@@ -433,7 +440,7 @@ pub(crate) fn one_sleep_serves_several_queues<D: Tested>() {
                 let capacity = capacity();
                 let options = Options::new().tuning(D::options(capacity)).wait(strategy);
                 let (mut producer, consumer) = spsc::any_channel(capacity, options).unwrap();
-                let items = draw(0..40);
+                let items = many(draw(0..40));
                 let pusher = thread::spawn(move || {
                     (0..items).for_each(|item| producer.push(item).unwrap());
                     items

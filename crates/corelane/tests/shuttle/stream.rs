@@ -1,18 +1,16 @@
 //! Messages of bytes.
 
-use crate::{draw, explore, one_of, soon, wait};
+use crate::{Wait, draw, explore, in_time, many, one_of, thread, wait};
 use corelane::error::{PopTimeoutError, TryPopError};
 use corelane::spsc::Options;
 use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
-use corelane::wait::SpinPark;
-use shuttle::thread;
 
-type Ends = (Producer<SpinPark>, Consumer<SpinPark>);
+type Ends = (Producer<Wait>, Consumer<Wait>);
 
 /// Short segments, so that messages often begin another one; with a limit or not.
 fn queue() -> (Ends, usize) {
-    let segment = one_of(&[8, 40, 100, 1_000]);
-    let limit = one_of(&[None, Some(16), Some(200)]);
+    let segment = if cfg!(shuttle) { one_of(&[8, 40, 100, 1_000]) } else { one_of(&[8, 64, 4_096, 60_000]) };
+    let limit = one_of(&[None, Some(16), Some(200), Some(if cfg!(shuttle) { 1_000 } else { 100_000 })]);
     let tuning = Tuning::new().segment(segment).cached(draw(1..4));
     let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
     let options = Options::new().tuning(tuning).wait(wait()).start_at(one_of(&[0, usize::MAX - 40]));
@@ -28,7 +26,7 @@ fn message(number: usize, longest: usize) -> Vec<u8> {
 
 /// Pushes messages by drawn calls. Returns the number of the first that was refused as the queue is closed, or how many
 /// there are.
-fn push_all(producer: &mut Producer<SpinPark>, messages: usize, longest: usize, timed: bool) -> usize {
+fn push_all(producer: &mut Producer<Wait>, messages: usize, longest: usize, timed: bool) -> usize {
     let mut next = 0;
     while next < messages {
         let bytes = message(next, longest);
@@ -62,7 +60,10 @@ fn push_all(producer: &mut Producer<SpinPark>, messages: usize, longest: usize, 
                 }
                 Err(error) => (Err(error), Some(PushError::Full)),
             },
-            4 => (producer.push_timeout(&bytes, soon()), Some(PushError::Timeout)),
+            4 => {
+                let is_timeout = |error: &_| *error == PushError::Timeout;
+                (in_time(is_timeout, |time| producer.push_timeout(&bytes, time)), Some(PushError::Timeout))
+            }
             _ => (producer.push(&bytes), None),
         };
         match pushed {
@@ -76,7 +77,7 @@ fn push_all(producer: &mut Producer<SpinPark>, messages: usize, longest: usize, 
 }
 
 /// Pops messages by drawn calls, until there are so many or the queue is closed. Returns the number of the next.
-fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: bool) -> usize {
+fn pop_all(consumer: &mut Consumer<Wait>, to: usize, longest: usize, timed: bool) -> usize {
     let mut next = 0;
     while next < to {
         let popped = match draw(0..if timed { 5 } else { 4 }) {
@@ -100,10 +101,11 @@ fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: 
                 thread::yield_now();
                 continue;
             }
-            4 => consumer.pop_timeout(soon()).map_err(|error| match error {
-                PopTimeoutError::Closed => TryPopError::Closed,
-                _ => TryPopError::Empty,
-            }),
+            4 => {
+                let consumer = &mut *consumer;
+                let popped = in_time(PopTimeoutError::is_timeout, move |time| consumer.pop_timeout(time));
+                popped.map_err(|error| if error.is_timeout() { TryPopError::Empty } else { TryPopError::Closed })
+            }
             _ => consumer.pop().map_err(|_| TryPopError::Closed),
         };
         match popped {
@@ -121,7 +123,7 @@ fn pop_all(consumer: &mut Consumer<SpinPark>, to: usize, longest: usize, timed: 
 fn crossing(timed: bool) {
     explore(move || {
         let ((mut producer, mut consumer), longest) = queue();
-        let messages = draw(1..100);
+        let messages = many(draw(1..100));
         let pusher = thread::spawn(move || assert_eq!(push_all(&mut producer, messages, longest, timed), messages));
         assert_eq!(pop_all(&mut consumer, usize::MAX, longest, timed), messages);
         pusher.join().unwrap();
@@ -148,7 +150,7 @@ fn questions_are_answered() {
                 answer.push(question).unwrap();
             }
         });
-        for number in 0..draw(1..60) {
+        for number in 0..many(draw(1..60)) {
             ask.push(&message(number, longest)).unwrap();
             assert_eq!(answered.pop().unwrap(), message(number, longest));
         }
@@ -161,7 +163,7 @@ fn questions_are_answered() {
 fn the_consumer_closes_in_midstream() {
     explore(|| {
         let ((mut producer, mut consumer), longest) = queue();
-        let messages = draw(1..100);
+        let messages = many(draw(1..100));
         let pusher = thread::spawn(move || {
             let pushed = push_all(&mut producer, messages, longest, draw(0..2) == 0);
             // An end that was told so once is told so for ever.
@@ -186,7 +188,7 @@ fn the_consumer_closes_in_midstream() {
 fn the_consumer_goes_in_midstream() {
     explore(|| {
         let ((mut producer, mut consumer), longest) = queue();
-        let messages = draw(1..100);
+        let messages = many(draw(1..100));
         let pusher = thread::spawn(move || {
             let pushed = push_all(&mut producer, messages, longest, draw(0..2) == 0);
             assert!(pushed == messages || producer.is_closed());

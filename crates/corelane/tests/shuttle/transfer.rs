@@ -1,10 +1,10 @@
 //! The transfer queue, whose items are left behind or waited for.
 
 use crate::shared::{EACH, check, join, spawn};
-use crate::{Item, Ledger, draw, explore, soon};
+use crate::thread;
+use crate::{Item, Ledger, draw, explore, in_time, many};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
-use shuttle::thread;
 use std::sync::Arc;
 
 /// Leaves items behind or waits until they are taken, by drawn calls.
@@ -20,14 +20,14 @@ fn put_all(
     while next < items {
         let number = producer * EACH + next;
         let item = ledger.item(number);
-        let accepts = match draw(0..6) {
+        let accepts = match draw(0..7) {
             0 => match queue.try_put(item) {
                 Ok(()) => true,
                 Err(TryPushError::Full(_)) => false,
                 Err(TryPushError::Closed(_)) => return accepted,
                 Err(error) => panic!("{error}"),
             },
-            1 => match queue.put_timeout(item, soon()) {
+            1 => match in_time(PushTimeoutError::is_timeout, |time| queue.put_timeout(item, time)) {
                 Ok(()) => true,
                 Err(PushTimeoutError::Timeout(item)) => item.id != number,
                 Err(PushTimeoutError::Closed(_)) => return accepted,
@@ -43,6 +43,8 @@ fn put_all(
                 Ok(()) => true,
                 Err(_) => return accepted,
             },
+            // A ticket that is aborted at once: after a close it has its item back, too.
+            4 => queue.reserve_put(item).abort().is_none_or(|item| item.id != number),
             _ => match queue.push(item) {
                 Ok(()) => true,
                 Err(_) => return accepted,
@@ -69,7 +71,7 @@ fn take_all(queue: &TransferQueue<Item>, stop: &CancelToken) -> Vec<usize> {
                 Err(TryPopError::Closed) => return taken,
                 Err(error) => panic!("{error}"),
             },
-            1 => match queue.take_timeout(soon()) {
+            1 => match in_time(PopTimeoutError::is_timeout, |time| queue.take_timeout(time)) {
                 Ok(item) => Some(item),
                 Err(PopTimeoutError::Timeout) => None,
                 Err(PopTimeoutError::Closed) => return taken,
@@ -102,7 +104,7 @@ fn traffic(closes_early: bool) {
         });
         let takers = takers.collect::<Vec<_>>();
         let putters = (0..draw(1..4)).map(|producer| {
-            let (ledger, stop, items) = (ledger.clone(), stop.clone(), draw(0..30));
+            let (ledger, stop, items) = (ledger.clone(), stop.clone(), many(draw(0..30)));
             spawn(&queue, move |queue| {
                 let accepted = put_all(queue, &ledger, producer, items, &stop);
                 assert!(closes_early || accepted.len() == items);
@@ -124,7 +126,7 @@ fn traffic(closes_early: bool) {
             accepted
         };
         check(&accepted, &join(takers));
-        assert!(queue.is_empty());
+        assert!(queue.is_empty() && queue.waiting_takes() == 0);
         drop(queue);
         ledger.assert_all_dropped();
     });
@@ -175,7 +177,7 @@ fn no_try_take_misses_an_item() {
     explore(|| {
         let (queue, ledger) = (Arc::new(TransferQueue::new()), Ledger::default());
         let threads = (0..draw(2..5)).map(|producer| {
-            let (ledger, rounds) = (ledger.clone(), draw(1..20));
+            let (ledger, rounds) = (ledger.clone(), many(draw(1..20)));
             spawn(&queue, move |queue| {
                 for i in 0..rounds {
                     queue.push(ledger.item(producer * EACH + i)).unwrap();
@@ -205,7 +207,7 @@ fn questions_are_answered() {
         });
         let servers = servers.collect::<Vec<_>>();
         let clients = (0..draw(1..4)).map(|_| {
-            let (ask, rounds) = (ask.clone(), draw(1..12));
+            let (ask, rounds) = (ask.clone(), many(draw(1..12)));
             spawn(&answer, move |answer| {
                 for question in 0..rounds {
                     match draw(0..2) {

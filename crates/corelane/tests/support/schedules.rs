@@ -12,6 +12,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+#[allow(unused_imports, reason = "not every crate uses both")]
+pub(crate) use shuttle::{sync, thread};
+
 /// Changes of priority that a schedule of PCT makes, and one: a bug that takes so many events in a certain order is
 /// found with a probability that is known.
 const DEPTH: usize = 3;
@@ -41,6 +44,11 @@ fn run(scenario: Arc<dyn Fn() + Send + Sync>) {
     let pct = Runner::new(PctScheduler::new_from_seed(SEED, DEPTH, count), config).run(move || scenario());
     let name = std::thread::current().name().unwrap_or("scenario").to_owned();
     println!("{name} (random, PCT of depth {DEPTH}): {} schedules in {:.1?}", random + pct, start.elapsed());
+}
+
+/// So many, where real threads have more.
+pub(crate) fn many(count: usize) -> usize {
+    count
 }
 
 /// A number that comes again with the schedule.

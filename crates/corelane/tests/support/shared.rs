@@ -1,17 +1,32 @@
 //! A queue that several threads share, what became of its items, and times.
 
 use crate::draw;
-use shuttle::thread::{self, JoinHandle};
+use crate::thread::{self, JoinHandle};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A time that passes soon.
 pub(crate) fn soon() -> Duration {
-    Duration::from_micros(draw(0..20) as u64)
+    let micros = if cfg!(shuttle) { 20 } else { 300 };
+    Duration::from_micros(draw(0..micros) as u64)
+}
+
+/// A call with a time that passes soon. On real threads, one that gives up must have waited its time.
+#[track_caller]
+pub(crate) fn in_time<T, E>(
+    gives_up: impl Fn(&E) -> bool,
+    call: impl FnOnce(Duration) -> Result<T, E>,
+) -> Result<T, E> {
+    let (time, start) = (soon(), Instant::now());
+    let outcome = call(time);
+    if !cfg!(shuttle) && outcome.as_ref().is_err_and(gives_up) {
+        assert!(start.elapsed() >= time, "it gave up after {:?} of {time:?}", start.elapsed());
+    }
+    outcome
 }
 
 /// The items of producer p have the numbers from p * EACH on.
-pub(crate) const EACH: usize = 1_000;
+pub(crate) const EACH: usize = 1_000_000;
 
 /// Runs `f` with the queue in another thread.
 pub(crate) fn spawn<Q: Send + Sync + 'static, R: Send + 'static>(
