@@ -1,4 +1,4 @@
-//! The records of test runs, in `target/evidence`, and the table that a release makes of them, `docs/evidence.md`.
+//! The records of test runs, in `target/evidence`, and the table that `cargo xtask evidence` prints of them.
 //!
 //! A record holds the outcome of a command and the digest of the sources it ran over. The table describes one commit:
 //! outcomes of other sources are not in it, and a cell without a record is empty. `cargo xtask verify` uses the records
@@ -17,7 +17,6 @@ use std::fs;
 use std::path::Path;
 
 const RECORDS: &str = "target/evidence/records.toml";
-const TABLE: &str = "docs/evidence.md";
 
 /// A run of a row's tests under a tool.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -180,54 +179,29 @@ impl Records {
         text
     }
 
-    /// The page of these sources, which are `commit`.
-    fn page(&self, mutants: &[Mutant], sources: &str, commit: &str) -> String {
-        let mut page = HEAD.replace("COMMIT", commit);
-        let _ = writeln!(page, "| queue | {} | mutants killed |", Column::ALL.map(Column::title).join(" | "));
-        let _ = writeln!(page, "|---|{}---|", "---|".repeat(Column::ALL.len()));
+    /// The table of these sources, which are `commit`.
+    fn table(&self, mutants: &[Mutant], sources: &str, commit: &str) -> String {
+        let mut table = HEAD.replace("COMMIT", commit);
+        let _ = writeln!(table, "| queue | {} | mutants killed |", Column::ALL.map(Column::title).join(" | "));
+        let _ = writeln!(table, "|---|{}---|", "---|".repeat(Column::ALL.len()));
         let mut family = "";
         for row in &ROWS {
             if row.family != family {
                 family = row.family;
-                let _ = writeln!(page, "| *{family}* |{}|", " |".repeat(Column::ALL.len()));
+                let _ = writeln!(table, "| *{family}* |{}|", " |".repeat(Column::ALL.len()));
             }
             let cells = Column::ALL.map(|column| self.cell(column, row, sources)).join(" | ");
-            let _ = writeln!(page, "| `{}` | {cells} | {} |", row.name, self.killed(row.name, mutants, sources));
+            let _ = writeln!(table, "| `{}` | {cells} | {} |", row.name, self.killed(row.name, mutants, sources));
         }
-        page.push_str("\n## What each column says\n\n");
-        for column in Column::ALL {
-            let _ = writeln!(page, "- **{}**. {}\n  `{}`", column.title(), column.meaning(), column.command());
-        }
-        page.push_str(MUTANTS);
-        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
-        let fates = mutants.iter().filter_map(|mutant| self.fate(mutant, sources));
-        for by in fates.filter_map(|fate| fate.killed_by.as_deref()) {
-            *found.entry(by.split([' ', ':']).next().unwrap_or(by)).or_default() += 1;
-        }
-        if !found.is_empty() {
-            page.push_str("\n| test target | mutants that it killed |\n|---|---:|\n");
-        }
-        for (target, count) in found {
-            let _ = writeln!(page, "| `{target}` | {count} |");
-        }
-        page
+        table
     }
 }
 
-const HEAD: &str = "<!-- Made for a release by `cargo xtask evidence`. Do not edit. -->
+const HEAD: &str = "\
+Commit COMMIT. A cell: tests that passed; then of loom executions and the bound on preemptions, of shuttle schedules, of
+fuzzed sequences, of histories their number. Empty: no such test, or not run. `cargo xtask run --help` says what each
+column proves.
 
-# Evidence
-
-Of commit `COMMIT`: what was run over each queue, and what it came to. The first figure of a cell is the number of
-tests that passed. [What each column says](#what-each-column-says) explains the others and has the commands. An empty
-cell says that there is no such test, or that it was not run.
-
-";
-
-const MUTANTS: &str = "- **mutants killed**. Hand-made faults, one at a time, each of which some test must find: an
-  ordering weakened, a look dropped, a wake-up too early. `xtask/mutants` has them, with what is broken in each. A
-  mutant that does not compile counts as nothing, nor does a failure on real threads that comes once only.
-  `cargo xtask mutants`
 ";
 
 /// The number with a space between thousands.
@@ -245,21 +219,14 @@ pub(crate) fn grouped(count: u64) -> String {
 
 /// The table of the present sources, which are `commit`.
 pub(crate) fn table(root: &Path, commit: &str) -> Result<String> {
-    Ok(Records::read(root)?.page(&mutant::all(root)?, &tree::digest(root)?, commit))
+    Ok(Records::read(root)?.table(&mutant::all(root)?, &tree::digest(root)?, commit))
 }
 
-/// Writes the table. It describes a commit, so uncommitted changes are an error.
+/// Prints the table.
 pub(crate) fn run() -> Result<()> {
     let root = root();
-    let commit = tree::commit(&root)?;
-    if commit.ends_with('+') {
-        return Err(
-            "there are changes that are not committed, and the table speaks of a commit; commit them".to_owned()
-        );
-    }
-    let page = table(&root, &commit)?;
-    print!("{page}");
-    tree::write(&root.join(TABLE), page.as_bytes())
+    print!("{}", table(&root, &tree::commit(&root)?)?);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -331,9 +298,8 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_its_commit() {
-        let page = Records::default().page(&[], "these", "abc");
-        assert!(page.contains("Of commit `abc`"));
+    fn the_table_names_its_commit() {
+        assert!(Records::default().table(&[], "these", "abc").starts_with("Commit abc."));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `mutant.rs`, `mutants.rs`, `tree.rs` | the form of a fault; applying each to a copy of the sources |
 //! | `cargo.rs`, `column.rs`, `rows.rs`, `tool.rs` | test binaries; the table's columns and rows; running them |
-//! | `evidence.rs`, `verify.rs`, `release.rs` | records and `docs/evidence.md`; everything at once; packages |
+//! | `evidence.rs`, `verify.rs`, `release.rs` | records and their table; everything at once; packages |
 //! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the pictures in the documents |
 //! | `workspace.rs` | the parts that all commands use |
 
@@ -43,7 +43,7 @@ enum Command {
     Mutants(mutants::Arguments),
     /// Runs the queues' tests under a tool, which it installs first: a model checker, a sanitizer, another processor
     Run(tool::Arguments),
-    /// Writes docs/evidence.md for a release: the table of what `verify` has seen of this commit
+    /// Prints the table of what `verify` has seen of these sources
     Evidence,
     /// Makes the pictures in docs/pictures: of the demo, of a terminal (by tmux), of a page (by chromium)
     Pictures,

@@ -6,6 +6,7 @@ use crate::evidence::{Records, Run};
 use crate::rows::{Kind, ROWS, Row};
 use crate::tree;
 use crate::workspace::{Result, root};
+use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -208,7 +209,8 @@ pub(crate) fn run_column(column: Column, rows: &[&Row]) -> Result<usize> {
         prepared => prepared?,
     }
     let how = column.how(&root)?;
-    println!("{}: {}", column.title(), column.meaning());
+    let proves = column.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+    println!("{}: {}", column.title(), proves.unwrap_or_default());
     let mut binaries: Vec<(Target, cargo::Binary)> = Vec::new();
     let mut failures = 0;
     for row in rows {

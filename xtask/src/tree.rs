@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The parts of the workspace that its tests need.
-const PARTS: [&str; 7] =
-    ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md", "docs/guarantees.md"];
+const PARTS: [&str; 6] = ["Cargo.toml", "Cargo.lock", "crates", "xtask", "README.md", "ARCHITECTURE.md"];
 
 /// The parts on which the tests of queues depend. `coherence` belongs to the benchmarks' crate.
 const JUDGED: [&str; 15] = [
