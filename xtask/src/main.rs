@@ -10,6 +10,7 @@
 //! | `evidence.rs`, `verify.rs`, `release.rs` | records and their table; everything at once; packages |
 //! | `soak/`, `bugs.rs`, `pictures.rs` | random traffic; the check of `docs/bugs.md`; the pictures in the documents |
 //! | `workspace.rs` | the parts that all commands use |
+//! | `readme.rs`, `tests/documents.rs` | tests of the documents |
 
 #[cfg(test)]
 mod bugs;

@@ -126,8 +126,3 @@ pub use worker::Worker;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// Those of the repository's README, of the queues too.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Repository;
