@@ -10,6 +10,7 @@
 //! | `evidence.rs`, `verify.rs`, `release.rs` | records and their table; everything at once; packages |
 //! | `soak.rs`, `bugs.rs`, `pictures.rs` | scenarios on real threads; checks of `docs/bugs.md`; pictures in documents |
 //! | `workspace.rs` | the parts that all commands use |
+//! | `readme.rs`, `tests/documents.rs` | tests of the documents |
 
 #[cfg(test)]
 mod bugs;

@@ -92,6 +92,9 @@ pub(crate) struct ReportArguments {
     /// Writes tables instead of the page, as summary.md
     #[arg(long, conflicts_with = "plot")]
     pub(crate) markdown: bool,
+    /// Makes the tables of this page anew, such as docs/benchmarks.md, of results in DIR's directories
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["markdown", "plot"])]
+    pub(crate) page: Option<PathBuf>,
     /// Writes one plot, such as peers/one.l3, as an SVG file of its own instead of the page
     #[arg(long, num_args = 2, value_names = ["PLOT", "FILE"])]
     pub(crate) plot: Option<Vec<String>>,

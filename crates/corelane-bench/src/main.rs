@@ -149,6 +149,9 @@ fn report(arguments: &ReportArguments) -> Result<(), String> {
     if let Some([name, file]) = arguments.plot.as_deref() {
         return report::write_plot(&arguments.directory, name, Path::new(file));
     }
+    if let Some(page) = &arguments.page {
+        return report::write_page(&arguments.directory, page);
+    }
     let write = if arguments.markdown { report::write_markdown } else { report::write };
     let (page, results) = write(&arguments.directory)?;
     print(&format!("{}: {results} results\n", page.display()))

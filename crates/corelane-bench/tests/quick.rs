@@ -58,7 +58,7 @@ fn every_command_of_the_documents_is_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let experiments = names();
     let mut commands = 0;
-    for page in ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/choosing.md", "docs/bugs.md"] {
+    for page in ["README.md", "CONTRIBUTING.md", "docs/benchmarks.md", "docs/bugs.md"] {
         let page_text = std::fs::read_to_string(root.join(page)).unwrap();
         for begin in ["corelane-bench -- ", "corelane-bench "] {
             for (at, _) in page_text.match_indices(begin) {

@@ -128,3 +128,8 @@ pub use talkers::{Pair, Talker, Volume};
 pub mod seam {
     pub use crate::inspect::{Chunk, Item, ItemConsumer, ItemProducer, inspect_over};
 }
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -16,3 +16,8 @@ pub mod decode;
 pub mod defrag;
 pub mod protocol;
 pub mod synth;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -41,8 +41,7 @@
 //! ```
 //!
 //! - A panic ends its task, not the thread. The [handle](TaskHandle) or the [handler](Builder::on_panic) gets the
-//!   panic. `docs/guarantees.md` in the repository says what a panic leaves behind wherever else your code runs: hooks,
-//!   drops, [`start_with`](Builder::start_with). None of it runs under a lock of the pool.
+//!   panic. [A table](self#when-your-code-panics) says what a panic leaves behind elsewhere.
 //! - [`join`](ThreadPool::join) returns when the threads have ended and the destructors of their thread-locals have
 //!   run. The drop of the last handle waits in the same way, unless [`OnDrop`] says otherwise or a thread of the pool
 //!   drops it.
@@ -55,6 +54,33 @@
 //!
 //! The tests in `tests/conformance` check these promises for every kind of pool. `tests/loom.rs` checks them under
 //! every interleaving of small cases, and `tests/shuttle.rs` under drawn schedules of larger cases.
+//!
+//! # When your code panics
+//!
+//! No code of yours runs under a lock of the pool, so it may call the pool. Only [`start_with`](Builder::start_with)
+//! must not wait for a task: the pool refuses one there that would have to wait. The end of the pool is not waited for
+//! there, nor in any thread of the pool. "Told" means counted in [`Counts::panicked`] and handed to
+//! [`on_panic`](Builder::on_panic). The pool goes on in every case.
+//!
+//! | where your code runs | what a panic there leaves behind |
+//! |---|---|
+//! | a task | its thread goes on; counted; the `TaskHandle` takes it; told, once, if the handle is dropped without that |
+//! | a task of a scope | all other tasks run, then `scope` panics with the first payload; further panics are told |
+//! | the closure of a scope | its tasks run, then the panic goes on; those of its tasks are told |
+//! | a task that its caller runs | as in a thread of the pool; `execute` returns `Ok`, `spawn` a handle |
+//! | the drop of a result | told, if the handle was dropped before |
+//! | the drop of a task | told, where the pool drops it: discarded, or with its worker; its handle says `Dropped` |
+//! | a hook | told; all goes on as if the hook had returned |
+//! | `on_panic` | nothing: the panic that it was told of stays counted |
+//! | the drop of a payload | nothing, where the pool drops it |
+//! | `start_with`, before the thread has begun | told; the thread never runs, and the task comes back with `NoThread` |
+//! | `start_with`, after that | told; the thread and the task run; `join` does not wait for its thread-locals |
+//! | the drop of an error of `start_with` | told, where another thread runs the task; else the error is yours |
+//! | a thread around `Worker::run` | before: it never starts, its task comes back or is `discarded`; after: nothing |
+//! | the drop of hooks and of `start_with` | the panic goes on in the thread that lets go of the pool last |
+//!
+//! An error of `start_with` leaves behind what its panic does, and both are in [`Counts::failed_starts`]. A panic in a
+//! destructor of a thread-local ends the process, as in all of Rust.
 //!
 //! # Where things are
 //!
@@ -97,3 +123,8 @@ pub use settings::{OnDrop, Queueing, Rejection};
 pub use shared::Counts;
 pub use task::{Task, TaskHandle};
 pub use worker::Worker;
+
+/// The examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

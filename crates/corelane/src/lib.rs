@@ -30,7 +30,8 @@
 //! | one thread or task waits for many ends, and for file descriptors | | [`wait::Select`] |
 //!
 //! Each family's page has a table of its designs: [`spsc`](spsc#which-one), [`mpmc`](mpmc#which-one),
-//! [`dispatch`](dispatch#which-route), [`handoff`].
+//! [`dispatch`](dispatch#which-route), [`handoff`]. [A guide](guide::choosing) says how to use them well, and
+//! [another](guide::waiting) how they wait.
 //!
 //! A few producers that are known from the start are best served by a queue of [`spsc`] each. That costs less an item
 //! than one queue that they share, and keeps the order of each. [`mpmc::lanes`] does the same for producers and
@@ -38,7 +39,8 @@
 //!
 //! # Promises
 //!
-//! These hold in every family. Each family's page has the rest, and the exceptions.
+//! These hold in every family. Each family's page has the rest, and the exceptions; [a guide](guide::guarantees) what
+//! all share, such as what a panic of your code leaves behind.
 //!
 //! - **Nothing is lost.** An item is taken once, or comes back to the call that could not hand it over, or is dropped
 //!   once with the queue.
@@ -92,6 +94,7 @@
 //! | `start.rs` | where indices and counts start, in tests of their wrap-around too |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
+//! | `guide/` | pages of documentation |
 #![cfg_attr(not(feature = "std"), no_std)]
 // Where there are no atomics of 64 bits, `mpmc` and `handoff` are not there, and what they alone use is idle.
 #![cfg_attr(not(any(target_has_atomic = "64", feature = "portable-atomic")), allow(dead_code, unused_imports))]
@@ -112,6 +115,8 @@ mod bound;
 pub mod dispatch;
 mod end;
 pub mod error;
+#[cfg(doc)]
+pub mod guide;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod handoff;
 mod mem;
@@ -134,3 +139,8 @@ pub use sync::Barrier;
 #[cfg(shuttle)]
 #[doc(hidden)]
 pub use sync::model;
+
+/// The examples of the README.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

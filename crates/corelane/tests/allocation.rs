@@ -288,7 +288,7 @@ fn memory_that_is_refused_is_an_error_and_not_the_end_of_a_stream() {
     assert_eq!(LIVE.get(), before);
 }
 
-/// What `docs/choosing.md` says, and the documentation of the constructors.
+/// What `corelane::guide::choosing` says, and the documentation of the constructors.
 #[cfg(target_pointer_width = "64")]
 #[test]
 fn a_new_queue_takes_as_much_as_is_said() {

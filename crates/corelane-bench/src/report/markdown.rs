@@ -1,10 +1,12 @@
-//! The results of a directory as tables of one Markdown page.
+//! Results as tables in Markdown: all of a directory as one page, or chosen ones inside of a page of prose.
 
-use super::{day, latest};
+use super::{day, latest, read};
 use crate::record::{PanelRecord, Record};
 use crate::stats::short;
 use crate::table::cell;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 /// Makes the page: the latest run of each experiment on each machine.
 pub(super) fn render(records: &[Record]) -> String {
@@ -72,11 +74,86 @@ fn by_x(out: &mut String, panel: &PanelRecord, label: &str) {
     }
 }
 
+/// The lines around a table of a page of prose. The first names a directory and an experiment's panel, and behind `|`
+/// contenders and columns, if not all are wanted: `zen5 crowd/even | ticket; scq | 1; 16`.
+const TABLE: (&str, &str, &str) = ("<!-- table: ", " -->", "<!-- end -->");
+
+/// Makes the tables of a page anew.
+pub(super) fn fill(page: &str, results: &Path) -> Result<String, String> {
+    let mut known = BTreeMap::new();
+    let mut out = String::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let _ = writeln!(out, "{line}");
+        let Some(wanted) = line.strip_prefix(TABLE.0) else { continue };
+        let mut wanted = wanted.to_owned();
+        while !wanted.ends_with(TABLE.1) {
+            let next = lines.next().ok_or_else(|| format!("the page ends in '{wanted}'"))?;
+            let _ = writeln!(out, "{next}");
+            let _ = write!(wanted, " {next}");
+        }
+        let wanted = wanted.trim_end_matches(TABLE.1);
+        let directory = wanted.split(' ').next().unwrap_or_default();
+        if !known.contains_key(directory) {
+            known.insert(directory.to_owned(), read(&results.join(directory))?);
+        }
+        table(&mut out, wanted, &known[directory]).ok_or_else(|| format!("no results are called '{wanted}'"))?;
+        if !lines.any(|line| line == TABLE.2) {
+            return Err(format!("the table '{wanted}' does not end with {}", TABLE.2));
+        }
+        let _ = writeln!(out, "{}", TABLE.2);
+    }
+    Ok(out)
+}
+
+fn table(out: &mut String, wanted: &str, records: &[Record]) -> Option<()> {
+    let mut parts = wanted.split(" | ");
+    let (directory, name) = parts.next()?.split_once(' ')?;
+    let (experiment, id) = name.split_once('/')?;
+    let record = latest(records).into_iter().find(|record| record.experiment == experiment)?;
+    let mut panel = record.panels.iter().find(|panel| panel.id == id)?.clone();
+    if let Some(rows) = parts.next() {
+        let rows: Vec<_> = rows.split("; ").collect();
+        panel.series.retain(|series| rows.contains(&series.name.as_str()));
+        (panel.series.len() == rows.len()).then_some(())?;
+    }
+    if let Some(columns) = parts.next() {
+        let columns: Vec<f64> = columns.split("; ").map(|x| x.parse().ok()).collect::<Option<_>>()?;
+        panel.series.iter_mut().for_each(|series| series.points.retain(|point| columns.contains(&point.x)));
+        (panel.xs().len() == columns.len()).then_some(())?;
+    }
+    let (title, unit, day) = (&panel.title, &panel.y.label, day(record.started));
+    let _ = writeln!(out, "{experiment}: {title}, {unit} ({directory}, {day})\n");
+    match &panel.x {
+        None => by_rank(out, &panel),
+        Some(axis) => by_x(out, &panel, &axis.label),
+    }
+    Some(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{SUMMARY, read};
-    use std::path::Path;
+    use crate::report::SUMMARY;
+
+    /// The tables between the prose match the committed results.
+    #[test]
+    fn the_tables_of_the_benchmarks_are_those_of_the_results() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = std::fs::read_to_string(root.join("docs/benchmarks.md")).unwrap();
+        let results = root.join("results");
+        assert!(
+            page == fill(&page, &results).unwrap(),
+            "run `corelane-bench report results --page docs/benchmarks.md`"
+        );
+        assert!(page.matches(TABLE.0).count() > 5);
+        for wrong in
+            ["none peers/one.l3", "amd-epyc-zen5-2-vcpus peers/none", "amd-epyc-zen5-2-vcpus peers/one.l3 | none"]
+        {
+            fill(&format!("<!-- table: {wrong} -->\n<!-- end -->\n"), &results).unwrap_err();
+        }
+        fill("<!-- table: amd-epyc-zen5-2-vcpus peers/one.l3 -->\n", &results).unwrap_err();
+    }
 
     /// The committed tables match the committed results.
     #[test]

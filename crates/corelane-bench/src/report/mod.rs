@@ -41,6 +41,12 @@ pub(crate) fn write_markdown(directory: &Path) -> Result<(PathBuf, usize), Strin
     Ok((page, records.len()))
 }
 
+/// Makes the tables of a page of prose anew, of results in this directory's directories.
+pub(crate) fn write_page(directory: &Path, page: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(page).map_err(|error| format!("{}: cannot be read: {error}", page.display()))?;
+    save(page, &markdown::fill(&text, directory)?)
+}
+
 /// Writes one plot of this directory's results as an SVG file that needs no page. `name` is an experiment and one of
 /// its panels, such as `peers/one.l3`.
 pub(crate) fn write_plot(directory: &Path, name: &str, file: &Path) -> Result<(), String> {

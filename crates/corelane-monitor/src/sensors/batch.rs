@@ -1,8 +1,28 @@
-//! The batch: what a sensor says of a part of its time. `docs/sensors.md` has the format as a table.
+//! The batch: what a sensor says of a part of its time.
 //!
 //! Reports lie in sections, one for each shard of sources that has any, so that an aggregator of some shards skips the
 //! others. In a section they are sorted, and what a report shares with the one before it is left out: a failed attempt
 //! of a scan takes 5 to 9 bytes, one of another source 13 to 17, and some 24 more over IPv6.
+//!
+//! # The format
+//!
+//! Numbers are little-endian. A varint has seven bits a byte, the lowest first. A batch of another version is refused.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 4 | `CLB`, version 1 |
+//! | 1 | 1: more batches of this time follow; 2: the sensor's run has ended |
+//! | 1 + n | the sensor's name |
+//! | 8, 8 | epoch, later for each run; sequence in it, from 0 |
+//! | 8 | failures in earlier batches of the epoch |
+//! | 8, 8 | nanoseconds since 1970: the batch is from here to there |
+//! | varint | failures in this batch |
+//! | 1, varint, … | for each shard that has any: its number, the length of its section, the section |
+//!
+//! A failure in a section is a byte of flags, then what differs from the one before: source, destination, port (in
+//! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
+//! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
+//! that was rejected, 2 to 5 an unanswered FIN, NULL, Xmas or UDP probe, 9 a UDP port that answered.
 
 use crate::probe::Probe;
 use crate::state_report::{Failure, StateReport, Told, Tried, Verdict};

@@ -1,5 +1,5 @@
-//! What a panic of users' code leaves behind, at each place where the pool runs such code: the table "In the pool" of
-//! `docs/guarantees.md`, row by row, over every way to queue.
+//! What a panic of users' code leaves behind, at each place where the pool runs such code: the table in the crate's
+//! documentation, row by row, over every way to queue.
 
 use crate::support::{ALL, LONG, QUEUES, UNFAIR, builder, bump, occupy, until};
 use corelane_pool::{Builder, JoinError, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PAGE: &str = include_str!("../../../../docs/guarantees.md");
+const PAGE: &str = include_str!("../../src/lib.rs");
 
 type Row = (&'static str, fn(Queueing));
 
@@ -34,9 +34,9 @@ const ROWS: [Row; 14] = [
 ];
 
 pub(crate) fn the_table_is_true() {
-    let (_, table) = PAGE.split_once("### In the pool\n").expect("the page has the table");
-    let rows =
-        table.lines().skip_while(|line| !line.starts_with("|--")).skip(1).take_while(|line| line.starts_with('|'));
+    let (_, table) = PAGE.split_once("//! # When your code panics\n").expect("the page has the table");
+    let rows = table.lines().skip_while(|line| !line.starts_with("//! |--")).skip(1);
+    let rows = rows.take_while(|line| line.starts_with("//! |"));
     let places: Vec<_> = rows.map(|row| row.split('|').nth(1).expect("a row has columns").trim()).collect();
     assert_eq!(places, ROWS.map(|(place, _)| place));
     for (place, is_true) in ROWS {

@@ -1,4 +1,5 @@
-//! Code of a user that panics, at each place where a queue runs some: the table in docs/guarantees.md, row by row.
+//! Code of a user that panics, at each place where a queue runs some: the table of `corelane::guide::guarantees`, row
+//! by row.
 
 use crate::support::{Task, poll};
 use corelane::dispatch::{self, Builder, ByKey, Collector};
@@ -36,10 +37,10 @@ const ROWS: [(&str, fn()); 14] = [
 
 #[test]
 fn each_row_of_the_table_is_true() {
-    let text = include_str!("../../../../docs/guarantees.md");
-    let (_, table) = text.split_once("### In the queues").expect("the table's heading");
-    let table = table.split_once("\n#").map_or(table, |(table, _)| table);
-    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let text = include_str!("../../src/guide/guarantees.rs");
+    let (_, table) = text.split_once("# When your code panics").expect("the table's heading");
+    let table = table.split_once("\n//! #").map_or(table, |(table, _)| table);
+    let rows = table.lines().filter_map(|line| line.strip_prefix("//! | ")?.split_once(" | "));
     let rows = rows.map(|(place, _)| place).skip(1).collect::<Vec<_>>();
     assert_eq!(rows, ROWS.map(|(place, _)| place), "the table has other rows than this test");
     let fails = |&(_, shows): &(_, fn())| catch_unwind(|| crate::watchdog::guard(shows)).is_err();
