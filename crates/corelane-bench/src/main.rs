@@ -10,6 +10,7 @@
 //! - `printed/` joins the monitor's stages by MCRingBuffer as printed;
 //! - `report/` draws the page.
 
+mod application;
 mod args;
 mod coherence;
 mod contender;

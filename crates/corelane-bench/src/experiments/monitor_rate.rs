@@ -22,7 +22,7 @@ use std::time::Instant;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "monitor-rate",
     title: "packets a second of the monitor, by number of SubAnalyzers or application stages",
-    repeats: "MCRingBuffer, section III-B, Figure 13; B-Queue, section 5.3, Figure 12, inside the application itself",
+    repeats: "no paper: `corelane monitor` itself; the papers' application is the experiment application",
     about: "`corelane monitor --rule paper` on generated traffic in memory. The monitor joins its stages by the safe \
             designs: lamport is BasicRingBuffer's, mcring is MCRingBuffer's. As in the paper a SubAnalyzer keeps its \
             address pairs, and the queues hold 2,000; one more line is the monitor with its own defaults. The \
