@@ -1,9 +1,9 @@
 //! Section 5.3 of the B-Queue paper: layers 2 to 7 of each packet in one stage.
 //!
-//! The paper's application stages have a TCP/IP stack (Libnids), a protocol identifier that does not look at ports, and a
-//! parser of HTTP. Here these are [`corelane_net::conversation`] and [`corelane_net::protocol`], which also reads TLS and
-//! DNS. Elements are words, as FastForward and B-Queue carry them: the number of a record in the trace, which stands for
-//! the pointer to a packet, and a result.
+//! The paper's application stages have a TCP/IP stack (Libnids), a protocol identifier that does not look at ports, and
+//! a parser of HTTP. Here these are [`corelane_net::conversation`] and [`corelane_net::protocol`], which also reads TLS
+//! and DNS. Elements are words, as FastForward and B-Queue carry them: the number of a record in the trace, which
+//! stands for the pointer to a packet, and a result.
 
 use super::{Application, EachRing, Trace, each_ring};
 use corelane_net::capture::Record;
@@ -83,7 +83,7 @@ impl Application for Layers {
         Some((located.source.wrapping_add(located.destination), number as u64 + 1))
     }
 
-    /// With so much memory that no conversation is given up for want of it, as that would depend on the number of stages.
+    /// With so much memory that no conversation is evicted: which one is would depend on the number of stages.
     fn sub_analyzer(&self) -> Stage {
         let fragments = defrag::Limits::default();
         Stage { partition: Partition::new(&Limits::new(1 << 30), &fragments), buffer: Vec::new() }

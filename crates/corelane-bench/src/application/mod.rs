@@ -8,8 +8,8 @@
 //! ```
 //!
 //! - [`portscans`] is section III of the MCRingBuffer paper: both kinds of port scans, and the counts of III-A3.
-//! - [`layers`] is section 5.3 of the B-Queue paper, where the stages are called input, application and output: TCP, the
-//!   protocol of each conversation, HTTP.
+//! - [`layers`] is section 5.3 of the B-Queue paper, where the stages are called input, application and output: TCP,
+//!   the protocol of each conversation, HTTP.
 //!
 //! # How it works
 //!
@@ -83,8 +83,8 @@ pub(crate) trait EachRing<A: Application> {
     fn ring<P: Pair<A::Packet>, R: Pair<A::Report>>(&mut self);
 }
 
-/// Calls [`EachRing::ring`] for each printed and each safe ring. `$words` makes a ring of words one of the application's
-/// elements. `$batch` is the batch of MCRingBuffer to the SubAnalyzers, and `$reports` the one from them.
+/// Calls [`EachRing::ring`] for each printed and each safe ring. `$words` makes a ring of words one of the
+/// application's elements. `$batch` is the batch of MCRingBuffer to the SubAnalyzers, `$reports` the one from them.
 macro_rules! each_ring {
     ($each:expr, $words:ident, $batch:literal, $reports:literal) => {{
         use crate::contenders::{

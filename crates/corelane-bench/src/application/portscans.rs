@@ -1,16 +1,16 @@
 //! Section III of the MCRingBuffer paper: vertical scans in the SubAnalyzers, horizontal ones in the MainAnalyzer.
 //!
 //! A source has a failed attempt at each pair of a destination and a port to which it sent a SYN, and from which no
-//! SYN-ACK came in the whole trace. More than [`THRESHOLD`] of them are a scan: vertical, of one destination; horizontal,
-//! of one port (III-B1).
+//! SYN-ACK came in the whole trace. More than [`THRESHOLD`] of them are a scan: vertical, of one destination;
+//! horizontal, of one port (III-B1).
 //!
 //! 1. An element is a packet's time and header (III-A1).
 //! 2. A SubAnalyzer keeps the statistics of 5-tuple flows, the attempts, and the number of failed ones of each address
 //!    pair (III-A2).
-//! 3. The first SYN of an attempt is a state report, and so is its first SYN-ACK. "A state report is sent only when it
-//!    leads to a change in the global analysis result" (III-A3), so a SYN-ACK before its SYN is none, and neither is the
-//!    SYN then. The reports carry frequency counts, so the MainAnalyzer needs no attempts: it adds and subtracts 1 at
-//!    (source, port).
+//! 3. The first SYN of an attempt makes a state report, and so does its first SYN-ACK. "A state report is sent only
+//!    when it leads to a change in the global analysis result" (III-A3), so a SYN-ACK before its SYN makes none, and
+//!    neither does the SYN then. The reports carry frequency counts, so the MainAnalyzer needs no attempts: it adds and
+//!    subtracts 1 at (source, port).
 //! 4. With [`counts`](Portscans::counts), the examples of III-A3 too: a report when a host begins a connection and when
 //!    that is released, by the first FIN or RST, and one for every [`UNIT`] bytes that a host has sent. At the end come
 //!    reports of the rest.

@@ -22,15 +22,16 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     repeats: "MCRingBuffer, section III, Figures 12 and 13; B-Queue, section 5.3, Figures 11 and 12, Table 3",
     about: "A program of its own, as the papers describe it: a Dispatcher decodes packets and inserts each as an \
             element into a ring, SubAnalyzers analyse them, a MainAnalyzer collects their reports. It runs over every \
-            printed ring and every safe design. The first plot is the MCRingBuffer paper's: both kinds of port scans, a \
-            state report for each first SYN and SYN-ACK of a connection attempt. The second adds the counts of \
+            printed ring and every safe design. The first plot is the MCRingBuffer paper's: both kinds of port scans, \
+            a state report for each first SYN and SYN-ACK of a connection attempt. The second adds the counts of \
             III-A3: a report when a host begins a connection or that is released, and for every 16 KiB that it sends. \
-            The others are the B-Queue paper's: application stages put conversations together, tell their protocols by \
-            content, and read HTTP, TLS and DNS. FastForward and B-Queue carry words, so in the first two plots they \
-            carry pointers to memory beside the ring. The answer of every run must be that of one thread, else there \
-            is no figure. The single-threaded version has no ring, and is measured beside each column. Two more \
-            threads than SubAnalyzers run: where there are fewer CPUs than that, threads share them, and more \
-            SubAnalyzers cannot be faster.",
+            The others are the B-Queue paper's: application stages put conversations together, tell their protocols \
+            by content, and read HTTP, TLS and DNS. FastForward and B-Queue carry words, so in the first two plots \
+            they carry pointers to memory beside the ring. The answer of every run must be that of one thread, else \
+            there is no figure. MCRingBuffer without a timer keeps up to a batch of elements until more come or the \
+            trace ends, and does not hang here, as the paper found. The single-threaded version has no ring, and is \
+            measured beside each column. Two more threads than SubAnalyzers run: where there are fewer CPUs than \
+            that, threads share them, and more SubAnalyzers cannot be faster.",
     parameters: &[
         Parameter {
             name: "packets",
