@@ -66,10 +66,10 @@ pub(crate) trait Pair<T: Item>: Sized + 'static {
         (0..queues).map(|_| Self::pair(capacity)).collect()
     }
 
-    /// Pops an item, for a thread that pushes into `outgoing`.
+    /// Pops an item, for a thread that pushes into other queues, which the callback flushes.
     #[inline(always)]
-    fn poll(rx: &mut Self::Rx, outgoing: &mut Self::Tx) -> Option<T> {
-        let _ = outgoing;
+    fn poll(rx: &mut Self::Rx, flush_outgoing: impl FnOnce()) -> Option<T> {
+        let _ = flush_outgoing;
         Self::try_pop(rx)
     }
 

@@ -53,8 +53,8 @@ const STOCK: usize = 8;
 /// Blocks are made beforehand, because a processor cannot forward several small stores to one wide load: a block
 /// written just before its copy would delay the copy. Both ends pass a block through `black_box`. So a contender copies
 /// all of it in and out, however much of its code the compiler can see.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Block<const WORDS: usize>([u64; WORDS]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block<const WORDS: usize>(pub(crate) [u64; WORDS]);
 
 impl<const WORDS: usize> Default for Block<WORDS> {
     fn default() -> Self {

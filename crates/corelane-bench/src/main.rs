@@ -7,9 +7,10 @@
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
 //!   measurements; `record.rs` is their stored form;
 //! - `live/` measures the capture from an interface, in namespaces of its own;
-//! - `printed/` joins the monitor's stages by MCRingBuffer as printed;
+//! - `application/` is the papers' application, over any ring;
 //! - `report/` draws the page.
 
+mod application;
 mod args;
 mod coherence;
 mod contender;
@@ -22,7 +23,6 @@ mod live;
 mod machine;
 mod measure;
 mod plan;
-mod printed;
 mod progress;
 mod published;
 mod raw;

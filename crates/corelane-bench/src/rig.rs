@@ -22,6 +22,8 @@ pub(crate) enum Stop {
     WrongSum { put: u64, taken: u64 },
     /// More or fewer items were taken than put.
     WrongCount { put: u64, taken: u64 },
+    /// The application's answer is not that of one thread.
+    WrongAnswer,
     /// Another thread of the same measurement has stopped.
     Elsewhere,
 }
@@ -35,6 +37,7 @@ impl fmt::Display for Stop {
                 write!(f, "wrong: what was put sums to {put}, what was taken to {taken}")
             }
             Stop::WrongCount { put, taken } => write!(f, "wrong: {put} were put, {taken} taken"),
+            Stop::WrongAnswer => write!(f, "wrong: the answer is not that of one thread"),
             Stop::Elsewhere => write!(f, "stopped by the other side"),
         }
     }
@@ -259,7 +262,7 @@ pub(crate) fn run<R: Send + 'static>(
                 let weight = |stop: &Stop| match stop {
                     Stop::Elsewhere => 0,
                     Stop::Hangs(_) => 1,
-                    Stop::Wrong { .. } | Stop::WrongSum { .. } | Stop::WrongCount { .. } => 2,
+                    _ => 2,
                 };
                 if stop.as_ref().is_none_or(|stop| weight(stop) < weight(&reason)) {
                     stop = Some(reason);

@@ -10,7 +10,7 @@ use corelane_papers::mcring_timer::Timer;
 use corelane_papers::{Dequeue, Enqueue, basic_ring, lock_ring, mcring, mcring_callback, mcring_timer};
 use std::marker::PhantomData;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 fn refused(error: ChannelError) -> Unable {
     Unable::because(error.to_string())
@@ -82,6 +82,18 @@ pub(crate) struct Sane<T> {
     _timer: Arc<Timer>,
 }
 
+/// The timer of the queues that exist, or a new one.
+fn running_timer() -> Result<Arc<Timer>, Unable> {
+    static RUNNING: Mutex<Weak<Timer>> = Mutex::new(Weak::new());
+    let mut running = RUNNING.lock().expect("no panic with it locked");
+    if let Some(timer) = running.upgrade() {
+        return Ok(timer);
+    }
+    let timer = Arc::new(Timer::start(Timer::PAPER_PERIOD).map_err(|error| Unable::because(error.to_string()))?);
+    *running = Arc::downgrade(&timer);
+    Ok(timer)
+}
+
 impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferSane<BATCH> {
     const KIND: Kind = Kind::Paper;
     const GRAIN: u64 = BATCH as u64;
@@ -100,7 +112,7 @@ impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferSane<BATCH> {
 
     /// One timer signals all queues of a system.
     fn pairs(queues: usize, capacity: usize) -> Result<Vec<Ends<Self, T>>, Unable> {
-        let timer = Arc::new(Timer::start(Timer::PAPER_PERIOD).map_err(|error| Unable::because(error.to_string()))?);
+        let timer = running_timer()?;
         let pair = |_| {
             let (producer, consumer) = mcring_timer::channel(capacity, BATCH, timer.signal()).map_err(refused)?;
             Ok((Sane { producer, _timer: timer.clone() }, consumer))
@@ -152,8 +164,8 @@ impl<T: Item, const BATCH: usize> Pair<T> for McRingBufferCallback<BATCH> {
     }
 
     #[inline(always)]
-    fn poll(rx: &mut Self::Rx, outgoing: &mut Self::Tx) -> Option<T> {
-        rx.dequeue_or(|| _ = outgoing.flush())
+    fn poll(rx: &mut Self::Rx, flush_outgoing: impl FnOnce()) -> Option<T> {
+        rx.dequeue_or(flush_outgoing)
     }
 
     fn flush(tx: &mut Self::Tx) -> bool {

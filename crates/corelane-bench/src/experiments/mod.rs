@@ -1,5 +1,6 @@
 //! The experiments, a file each.
 
+mod application;
 mod attempts;
 mod cache_lines;
 mod cache_misses;
@@ -47,6 +48,7 @@ pub(crate) const ALL: &[Experiment] = &[
     cache_lines::EXPERIMENT,
     ring::EXPERIMENT,
     messages::EXPERIMENT,
+    application::EXPERIMENT,
     monitor_rate::EXPERIMENT,
     live::EXPERIMENT,
     shared_core::EXPERIMENT,

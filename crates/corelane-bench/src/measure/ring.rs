@@ -34,7 +34,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
         let mut tries = 0_u64;
         for hop in 0..laps * in_flight {
             let item = loop {
-                if let Some(item) = P::poll(&mut from_second, &mut to_second) {
+                if let Some(item) = P::poll(&mut from_second, || _ = P::flush(&mut to_second)) {
                     break item;
                 }
                 tries += 1;
@@ -62,7 +62,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
         let (mut tries, mut hops) = (0_u64, 0);
         let result: Result<(), Stop> = 'ring: loop {
             let item = loop {
-                if let Some(item) = P::poll(&mut from_first, &mut to_first) {
+                if let Some(item) = P::poll(&mut from_first, || _ = P::flush(&mut to_first)) {
                     break item;
                 }
                 if is_over.load(Relaxed) {
