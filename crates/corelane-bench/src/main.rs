@@ -7,7 +7,6 @@
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
 //!   measurements; `record.rs` is their stored form;
 //! - `live/` measures the capture from an interface, in namespaces of its own;
-//! - `printed/` joins the monitor's stages by MCRingBuffer as printed;
 //! - `report/` draws the page.
 
 mod args;
@@ -22,7 +21,6 @@ mod live;
 mod machine;
 mod measure;
 mod plan;
-mod printed;
 mod progress;
 mod published;
 mod raw;

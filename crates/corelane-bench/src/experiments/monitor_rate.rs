@@ -5,13 +5,9 @@ use crate::contender::Kind;
 use crate::contender::Unable;
 use crate::measure::{Failure, Metric, Outcome, Reading};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
-use crate::printed::{self, Printed};
-use crate::rig::Stop;
 use crate::setting::Setting;
 use corelane_monitor::eve::Events;
-use corelane_monitor::{
-    Inspection, Plan as Spread, Progress, QueueKind, Report, Rule, Settings, Sharing, inspect, run,
-};
+use corelane_monitor::{Inspection, Plan as Spread, Progress, Report, Settings, inspect, run};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config, Conversations};
 use cpu_time::ProcessTime;
@@ -23,26 +19,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "monitor-rate",
     title: "packets a second of the monitor, by number of SubAnalyzers or application stages",
     repeats: "MCRingBuffer, section III-B, Figure 13; B-Queue, section 5.3, Figure 12, inside the application itself",
-    about: "`corelane monitor --rule paper` on generated traffic in memory. The monitor joins its stages by the safe \
-            designs: lamport is BasicRingBuffer's, mcring is MCRingBuffer's. As in the paper a SubAnalyzer keeps its \
-            address pairs, and the queues hold 2,000; one more line is the monitor with its own defaults. The \
-            single-threaded version has no queue, so its line is flat. Two more threads than SubAnalyzers run: where \
-            there are fewer CPUs than that, threads share them, and more SubAnalyzers cannot be faster. The last plots \
-            are of the second analysis: stages that put conversations together, tell their protocols by content and \
-            read HTTP, TLS and DNS to the end, between a dispatcher and an output stage, as in the B-Queue paper's \
-            testbed. Events are found, not printed. MCRingBuffer(deadlock) and MCRingBuffer(sane) are that paper's two \
-            forms of MCRingBuffer, as printed, on the way to the application stages; `corelane monitor` does not offer \
-            them. This traffic reaches all stages, so neither hangs, as the paper found. Where one stage gets next to \
-            nothing the first does, as a test of the monitor shows: the dispatcher waits for a stage whose last items \
-            are invisible.",
+    about: "`corelane monitor` on generated traffic in memory. The single-threaded version has no queue, so its line is \
+            flat. Two more threads than SubAnalyzers run: where there are fewer CPUs than that, threads share them, and \
+            more SubAnalyzers cannot be faster. The last plots are of the second analysis: stages that put \
+            conversations together, tell their protocols by content and read HTTP, TLS and DNS to the end, between a \
+            dispatcher and an output stage, as in the B-Queue paper's testbed. Events are found, not printed.",
     parameters: &[
         Parameter { name: "packets", here: "4 million, generated", paper: Some("82 million, of a wireless network") },
-        Parameter { name: "capacity", here: "2000", paper: Some("2,000") },
-        Parameter {
-            name: "batch",
-            here: "50 to SubAnalyzers, 1 from them (mcring)",
-            paper: Some("50 to SubAnalyzers, 1 from them"),
-        },
         Parameter { name: "thresholds", here: "20", paper: Some("20") },
         Parameter { name: "SubAnalyzers", here: "1 to 5", paper: Some("1 to 5") },
         Parameter {
@@ -61,26 +44,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
             here: "1 to 4; none is one thread for all",
             paper: Some("B-Queue: 1 to 7 queues"),
         },
-        Parameter {
-            name: "queues to application stages",
-            here: "8,192 items; MCRingBuffer(deadlock) and (sane): 2,048, batch 256",
-            paper: Some("B-Queue: 2,048, batch 256"),
-        },
-        Parameter {
-            name: "queues from application stages",
-            here: "64 harvests, batch 1; MCRingBuffer(deadlock) and (sane): those of mcring",
-            paper: Some("MCRingBuffer: batch 1"),
-        },
-        Parameter {
-            name: "MCRingBuffer's unfinished batches",
-            here: "mcring: shown to a stage that would wait; (deadlock): kept; (sane): pushed out by unused elements, for which a timer asks every 10 µs; at the end of the capture both: pushed out",
-            paper: Some("B-Queue: kept, or pushed out by garbage for which a timer asks every 10 µs"),
-        },
-        Parameter {
-            name: "who waits for a queue",
-            here: "spins, yields, then sleeps; MCRingBuffer(deadlock) and (sane): yields, and gives up as a hang after 2 s",
-            paper: None,
-        },
     ],
     plan,
 };
@@ -91,9 +54,6 @@ const ANALYZERS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 const CONVERSATIONS: u64 = 60_000;
 const QUICK_CONVERSATIONS: u64 = 300;
 const STAGES: [usize; 4] = [1, 2, 3, 4];
-/// The designs of B-Queue's Figure 12, and the lane.
-const QUEUES: [QueueKind; 5] =
-    [QueueKind::Lane, QueueKind::BQueue, QueueKind::McRing, QueueKind::FastForward, QueueKind::Lamport];
 
 fn plan(plan: &mut Plan) {
     let all: Vec<usize> = crate::topology::cpus().iter().map(|cpu| cpu.0).collect();
@@ -105,18 +65,6 @@ fn plan(plan: &mut Plan) {
         let alone = Spread { analyzers: 0, cpus: cpus.clone(), ..Spread::default() };
         add(panel, "single-threaded", Kind::Roofline, &ANALYZERS, alone);
         for analyzers in ANALYZERS {
-            for queue in QueueKind::ALL {
-                let batch = queue.has_batch().then_some(50);
-                let spread = Spread {
-                    analyzers: analyzers as usize,
-                    queue,
-                    capacity: 2000,
-                    batch,
-                    sharing: Sharing::Fixed,
-                    cpus: cpus.clone(),
-                };
-                add(panel, queue.name(), Kind::Corelane, &[analyzers], spread);
-            }
             let usual = Spread { analyzers: analyzers as usize, cpus: cpus.clone(), ..Spread::default() };
             add(panel, "lane, as the monitor runs by default", Kind::Corelane, &[analyzers], usual);
         }
@@ -140,19 +88,8 @@ fn conversations(plan: &mut Plan) {
         ..View::CPU_NANOSECONDS
     });
     for stages in STAGES {
-        for queue in QUEUES {
-            let spread = Spread { analyzers: stages, queue, ..Spread::default() };
-            panel.case(queue.name(), Kind::Corelane, &[stages as f64], 1, move |setting: &Setting| {
-                looked_into(setting, &spread)
-            });
-        }
-        for printed in [Printed::deadlock(stages), Printed::sane(stages)] {
-            let form = if printed.timer.is_some() { "sane" } else { "deadlock" };
-            let name = format!("MCRingBuffer({form}), batch {}", printed.batch);
-            panel.case(name, Kind::Paper, &[stages as f64], 1, move |setting: &Setting| {
-                looked_into_as_printed(setting, &Printed { bound: setting.bound, ..printed })
-            });
-        }
+        let spread = Spread { analyzers: stages, ..Spread::default() };
+        panel.case("lane", Kind::Corelane, &[stages as f64], 1, move |setting: &Setting| looked_into(setting, &spread));
         let alone = Spread { analyzers: 0, ..Spread::default() };
         panel.case("single-threaded", Kind::Roofline, &[stages as f64], 1, move |setting: &Setting| {
             looked_into(setting, &alone)
@@ -165,7 +102,7 @@ fn packets(setting: &Setting, spread: &Spread, values: usize) -> Outcome {
     static MADE: Made = Made::new(None);
     let packets = if setting.quick { QUICK_PACKETS } else { PACKETS };
     let make = |packets| synth::capture(Config { packets, ..Config::default() }).expect("a valid configuration");
-    let settings = Settings { rule: Rule::Paper, probes: false, top: 0, ..Settings::default() };
+    let settings = Settings { probes: false, top: 0, ..Settings::default() };
     let mut reading = analysis(made(&MADE, packets, make), |reader| {
         run([reader], &settings, spread, &Progress::new(), |_, _| {}).map_err(unable)
     })?;
@@ -179,18 +116,6 @@ fn looked_into(setting: &Setting, spread: &Spread) -> Outcome {
     looked_into_by(setting, |reader, settings, inspection| {
         let outcome = inspect([reader], settings, inspection, spread, &Progress::new(), |_, _| {}, |_: &[u8]| {});
         outcome.map(|(report, _)| report).map_err(unable)
-    })
-}
-
-/// The same analysis over MCRingBuffer as printed.
-fn looked_into_as_printed(setting: &Setting, printed: &Printed) -> Outcome {
-    looked_into_by(setting, |reader, settings, inspection| {
-        let progress = Progress::new();
-        let outcome = printed::inspect([reader], settings, inspection, printed, &progress, |_, _| {}, |_: &[u8]| {});
-        outcome.map(|(report, _)| report).map_err(|error| match error {
-            printed::Error::Hang(bound) => Stop::Hangs(bound).into(),
-            error => unable(error),
-        })
     })
 }
 
