@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
 use corelane_monitor::sensors::SensorName;
-use corelane_monitor::{Network, Plan, QueueKind, Rule, Sharing};
+use corelane_monitor::{Network, Plan};
 use corelane_net::synth::Config;
 use std::num::{NonZeroU16, NonZeroU64};
 use std::ops::RangeInclusive;
@@ -93,7 +93,7 @@ Exit codes:
 /// Finds connections, port scans and what is said in captures and on an interface.
 ///
 /// Reads pcap and pcapng, also packed by gzip or zstd, or an interface, and spreads the packets over many cores. The
-/// report is the same for any number of analyzers, any queue, any capacity.
+/// report is the same for any number of analyzers.
 #[derive(Args, Debug)]
 #[command(
     group(ArgGroup::new("endless").args(["interface", "continuous"]).multiple(true)),
@@ -298,10 +298,6 @@ pub(crate) struct Detection {
     #[arg(long, value_name = "HOSTS", default_value_t = 20, value_parser = whole::<u64>)]
     pub(crate) horizontal_threshold: u64,
 
-    /// When an attempt has failed
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = RuleName::Timed)]
-    pub(crate) rule: RuleName,
-
     /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
     /// its outermost [default: on with --protocols, --eve, --html and -i, else off]
     #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
@@ -318,45 +314,11 @@ pub(crate) struct Detection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RuleName {
-    /// After an RST, or without an answer in time
-    Timed,
-    /// Without a SYN-ACK in the whole capture, as in the MCRingBuffer paper
-    Paper,
-}
-
-impl From<RuleName> for Rule {
-    fn from(name: RuleName) -> Self {
-        match name {
-            RuleName::Timed => Rule::Timed,
-            RuleName::Paper => Rule::Paper,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Whether {
     /// Yes
     On,
     /// No
     Off,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SharingName {
-    /// It takes work over from the threads it waits for, and gives it back when it is the slower one
-    Even,
-    /// It analyses nothing, as in the MCRingBuffer paper
-    Fixed,
-}
-
-impl From<SharingName> for Sharing {
-    fn from(name: SharingName) -> Self {
-        match name {
-            SharingName::Even => Sharing::Even,
-            SharingName::Fixed => Sharing::Fixed,
-        }
-    }
 }
 
 /// How the work is spread.
@@ -367,24 +329,6 @@ pub(crate) struct Spread {
     /// where --protocols, --eve or --html looks into payload]
     #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
-
-    /// What joins the threads
-    #[cfg_attr(not(feature = "queues"), doc = "(only the lane is in this build: feature `queues`)")]
-    #[arg(long, value_name = "KIND", default_value = QueueKind::default().name(), value_parser = queues())]
-    pub(crate) queue: QueueKind,
-
-    /// Room in each queue
-    #[arg(long, value_name = "ITEMS", default_value_t = Plan::CAPACITY, value_parser = whole::<usize>)]
-    pub(crate) queue_capacity: usize,
-
-    /// Items that are handed over at a time, for bqueue and mcring [default: the queue's own]
-    #[arg(long, value_name = "ITEMS", value_parser = whole::<usize>)]
-    pub(crate) queue_batch: Option<usize>,
-
-    /// What the thread that reads does while the others are busy; where payload is looked into it analyses nothing
-    /// either way
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = SharingName::Even)]
-    pub(crate) sharing: SharingName,
 
     /// The most memory to use, a capture that is preloaded or mapped apart; K, M and G may follow. Old conversations
     /// and fragments are given up for new ones; attempts and flows for which there is no room count for no scan, and
@@ -565,7 +509,7 @@ pub(crate) struct Watching {
     #[cfg_attr(not(feature = "nats"), doc = "(servers are not in this build: feature `nats`)")]
     // As text, since an error of the parser would show a password that should not be there.
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["files", "demo", "interface", "speed", "filter_program",
-        "analyzers", "syn_timeout", "rule", "tunnels", "ignore_source", "ignore_target"])]
+        "analyzers", "syn_timeout", "tunnels", "ignore_source", "ignore_target"])]
     pub(crate) from: Option<String>,
 
     /// A sensor that is silent for so long is left out until it has caught up
@@ -607,10 +551,6 @@ impl TopArguments {
             detection: self.detection,
             spread: Spread {
                 analyzers: self.analyzers,
-                queue: QueueKind::default(),
-                queue_capacity: Plan::CAPACITY,
-                queue_batch: None,
-                sharing: SharingName::Even,
                 memory_limit: Some(self.memory_limit),
                 cpus: None,
                 preload: false,
@@ -799,13 +739,6 @@ fn speed(text: &str) -> Result<f64, String> {
     speed.ok_or_else(|| format!("not a number from {least} to {most}, nor `max`; give one such as 10 or 0.5"))
 }
 
-fn queues() -> impl TypedValueParser<Value = QueueKind> {
-    PossibleValuesParser::new(QueueKind::ALL.map(QueueKind::name)).try_map(|name| {
-        let kind: QueueKind = name.parse()?;
-        kind.is_built().then_some(kind).ok_or_else(|| left_out("other queues than the lane", "queues"))
-    })
-}
-
 fn events() -> impl TypedValueParser<Value = Events> {
     PossibleValuesParser::new(Events::NAMES.map(|(name, _)| name)).try_map(|name| name.parse::<Events>())
 }
@@ -943,7 +876,6 @@ mod tests {
         assert_eq!(monitor.detection.syn_timeout, Duration::from_nanos(settings.syn_timeout_ns));
         assert_eq!(monitor.detection.vertical_threshold, settings.vertical_threshold);
         assert_eq!(monitor.detection.horizontal_threshold, settings.horizontal_threshold);
-        assert_eq!(Rule::from(monitor.detection.rule), settings.rule);
         assert_eq!(monitor.outputs.top, settings.top);
         let Command::Gen(gen_) = Arguments::parse_from(["corelane", "gen", "-"]).command else { panic!() };
         assert_eq!((gen_.packets, gen_.hosts), (Config::default().packets, Config::default().hosts));

@@ -8,7 +8,7 @@ mod wire;
 
 #[cfg(target_os = "linux")]
 use crate::args::Connection;
-use crate::args::{Capture, Endless, Format, MonitorArguments, RuleName, Whether};
+use crate::args::{Capture, Endless, Format, MonitorArguments, Whether};
 #[cfg(target_os = "linux")]
 use crate::confine::{self, Confinement, Inherited, User};
 use crate::demo::{self, Demo};
@@ -24,11 +24,10 @@ use crate::progress::{Gauge, Meter, Shows};
 use crate::sensors::Place;
 use crate::tap::{Copy, CopyEnd, Tap};
 use crate::top::Replay;
-use corelane::error::ChannelError;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
-    Continuous, Counting, Findings, Found, Ignored, Inspection, Plan, PlanError, Progress, Refused, Report, Settings,
-    Silence, Source, Steps, Timing, limit_memory,
+    Continuous, Counting, Findings, Found, Ignored, Inspection, Plan, PlanError, Refused, Report, Settings, Silence,
+    Source, Steps, Timing, limit_memory,
 };
 #[cfg(feature = "libpcap")]
 use corelane_net::capture::LinkType;
@@ -149,7 +148,7 @@ pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Work, String> {
         let least = least.div_ceil(1 << 20);
         return Err(format!("--memory-limit: too little for these options; give at least {least}M"));
     }
-    check(&settings, &plan).map_err(with_option)?;
+    plan.check().map_err(with_option)?;
     Ok(Work { settings, continuous: continuous(arguments), inspection, plan })
 }
 
@@ -162,7 +161,6 @@ fn settings(arguments: &MonitorArguments) -> Settings {
         syn_timeout_ns: u64::try_from(detection.syn_timeout.as_nanos()).unwrap_or(u64::MAX),
         vertical_threshold: detection.vertical_threshold,
         horizontal_threshold: detection.horizontal_threshold,
-        rule: detection.rule.into(),
         ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
         probes: outputs.format == Format::Text
             || outputs.probes
@@ -181,11 +179,8 @@ fn plan(arguments: &MonitorArguments, payload: bool) -> Plan {
     let spread = &arguments.spread;
     Plan {
         analyzers: spread.analyzers.map_or_else(|| Plan::fastest_analyzers(payload), usize::from),
-        queue: spread.queue,
-        capacity: spread.queue_capacity,
-        batch: spread.queue_batch,
-        sharing: spread.sharing.into(),
         cpus: spread.cpus.as_ref().map_or_else(Vec::new, |cpus| cpus.0.clone()),
+        ..Plan::default()
     }
 }
 
@@ -411,9 +406,6 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
             "--tunnels needs one ring: the kernel spreads packets by their outer addresses; leave out --rings",
         );
     }
-    if arguments.detection.rule == RuleName::Paper {
-        return Some("--rule paper needs a whole capture, and --continuous forgets; leave out one of them");
-    }
     if arguments.outputs.html.is_some() {
         return Some(
             "--html needs a whole capture, and --continuous and -i forget; leave it out, or --write a capture first",
@@ -440,18 +432,10 @@ fn events(arguments: &MonitorArguments) -> Events {
     }
 }
 
-/// Checks the plan by a run over no captures.
-fn check(settings: &Settings, plan: &Plan) -> Result<(), PlanError> {
-    corelane_monitor::run(Vec::<&mut Input>::new(), settings, plan, &Progress::new(), |_, _| {}).map(drop)
-}
-
 /// The message why the plan cannot be carried out, with the option that asked for it.
 fn with_option(error: PlanError) -> String {
     let option = match error {
-        PlanError::TooManyAnalyzers => "--analyzers",
-        PlanError::NotBuilt(_) => "--queue",
-        PlanError::NoBatch(_) | PlanError::Queue(ChannelError::BadBatch) => "--queue-batch",
-        PlanError::Queue(_) => "--queue-capacity",
+        PlanError::TooManyAnalyzers | PlanError::Queue(_) => "--analyzers",
         PlanError::NoSuchCpu(_) => "--cpus",
     };
     format!("{option}: {error}")

@@ -21,7 +21,7 @@ mod cases {
     use crate::confine::{Confinement, Given, Inherited, Protection, Refusal, User, may_create};
     use corelane::spsc;
     use corelane_monitor::eve::Events;
-    use corelane_monitor::{Inspection, Plan, Progress, QueueKind, Settings};
+    use corelane_monitor::{Inspection, Plan, Progress, Settings};
     use corelane_net::capture::Reader;
     use corelane_net::synth::{self, Config};
     use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
@@ -437,11 +437,9 @@ mod cases {
         let mut log = append(folder.join("inside/eve.json")).unwrap();
         let expected = events(capture.clone(), &Plan { analyzers: 0, ..Plan::default() });
         apply(confinement(folder));
-        for queue in QueueKind::ALL.into_iter().filter(|kind| kind.is_built()) {
-            for cpus in [vec![], vec![0]] {
-                let found = events(capture.clone(), &Plan { analyzers: 2, queue, cpus, ..Plan::default() });
-                assert!(found == expected, "{queue:?}");
-            }
+        for cpus in [vec![], vec![0]] {
+            let found = events(capture.clone(), &Plan { analyzers: 2, cpus, ..Plan::default() });
+            assert!(found == expected);
         }
         log.write_all(&expected).unwrap();
     }

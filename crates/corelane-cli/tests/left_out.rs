@@ -8,12 +8,11 @@ mod program;
 use program::{Folder, corelane, run};
 
 /// Features, and whether this build has them.
-const FEATURES: [(&str, bool); 7] = [
+const FEATURES: [(&str, bool); 6] = [
     ("libpcap", cfg!(feature = "libpcap")),
     ("manual", cfg!(feature = "manual")),
     ("metrics", cfg!(feature = "metrics")),
     ("nats", cfg!(feature = "nats")),
-    ("queues", cfg!(feature = "queues")),
     ("top", cfg!(feature = "top")),
     ("zstd", cfg!(feature = "zstd")),
 ];
@@ -30,7 +29,7 @@ fn what_is_left_out_says_how_to_get_it() {
     let packed = packed.to_str().unwrap();
     let place = format!("file:{}", folder.path("").display());
     let publish = ["monitor", "--continuous", "--sensor", "a", packed, "--publish"];
-    let refusals: [(&str, &[&str]); 13] = [
+    let refusals: [(&str, &[&str]); 12] = [
         ("libpcap", &["monitor", "--filter", "tcp", packed]),
         ("libpcap", &["top", "--filter", "tcp", packed]),
         ("manual", &["completions", "bash"]),
@@ -40,7 +39,6 @@ fn what_is_left_out_says_how_to_get_it() {
         ("nats", &["aggregate", "--from", "nats://127.0.0.1:1"]),
         ("nats", &[&publish[..], &["nats://127.0.0.1:1"]].concat()),
         ("nats", &[&publish[..], &["tls://127.0.0.1:1"]].concat()),
-        ("queues", &["monitor", "--queue", "mcring", packed]),
         ("top", &["top", "--demo"]),
         ("top", &["top", "--from", "nats://127.0.0.1:1"]),
         ("zstd", &["monitor", packed]),
@@ -73,7 +71,7 @@ fn what_is_left_out_says_how_to_get_it() {
 fn the_help_says_what_is_left_out() {
     let helps: [(&[&str], &[&str]); 6] = [
         (&["--help"], &["manual", "top"]),
-        (&["monitor", "--help"], &["libpcap", "metrics", "nats", "queues", "zstd"]),
+        (&["monitor", "--help"], &["libpcap", "metrics", "nats", "zstd"]),
         (&["top", "--help"], &["libpcap", "nats", "top", "zstd"]),
         (&["aggregate", "--help"], &["metrics", "nats"]),
         (&["completions", "--help"], &["manual"]),

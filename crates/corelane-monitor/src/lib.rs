@@ -9,8 +9,8 @@
 //!    the global result.
 //! 3. The [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
 //!
-//! The stages use neither threads nor queues themselves. [`run_single`] calls them one after the other. [`run`] runs
-//! each in a thread of its own, joined by the queues that a [`Plan`] names.
+//! The stages use neither threads nor queues themselves. [`run`] runs each in a thread of its own, joined by
+//! [lanes](corelane::spsc::lane), or calls them one after the other: the [`Plan`] has their number.
 //!
 //! # Why the answer is always the same
 //!
@@ -38,11 +38,12 @@
 //! # Example
 //!
 //! ```no_run
-//! use corelane_monitor::{Progress, Settings, run_single};
+//! use corelane_monitor::{Plan, Progress, Settings, run};
 //! use corelane_net::capture::{Options, Reader};
 //!
 //! let reader = Reader::open("capture.pcap".as_ref(), &Options::default())?;
-//! let report = run_single([reader], &Settings::default(), &Progress::new(), |_, error| eprintln!("{error}"));
+//! let damage = |_, error| eprintln!("{error}");
+//! let report = run([reader], &Settings::default(), &Plan::default(), &Progress::new(), damage)?;
 //! report.write_json(std::io::stdout())?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
@@ -55,7 +56,7 @@
 //! | `analyzer/` | SubAnalyzer: flows, attempts, probes, vertical scans, sources |
 //! | `main_analyzer.rs` | MainAnalyzer: horizontal scans, the report |
 //! | `state_report.rs`, `partial_result.rs` | the MainAnalyzer's input while packets flow, and at the end |
-//! | `pipeline.rs`, `single.rs`, `share.rs` | stages as threads; in one thread; moves of partitions |
+//! | `pipeline.rs`, `share.rs` | stages as threads; moves of partitions |
 //! | `inspect/`, `eve/` | the second analysis; events in Suricata's format |
 //! | `facts/`, `page/` | facts for people; the page that shows them |
 //! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
@@ -89,7 +90,6 @@ mod run;
 pub mod sensors;
 mod settings;
 mod share;
-mod single;
 pub mod slot;
 mod source;
 mod state_report;
@@ -107,27 +107,18 @@ pub use memory::limit_memory;
 pub use network::{Ignored, Network};
 pub use page::Origin;
 pub use partial_result::PartialResult;
-pub use pipeline::{Plan, PlanError, QueueKind, run};
+pub use pipeline::{Plan, PlanError, run};
 pub use probe::Probe;
 pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timestamp, Timing, Tunnels};
 pub use room::Refused;
 pub use run::Run;
-pub use settings::{Counting, Rule, Settings};
-pub use share::Sharing;
-pub use single::run_single;
+pub use settings::{Counting, Settings};
 pub use slot::{PARTITIONS, Slot, analyzer_of};
 pub use source::{Progress, Silence, Source};
 pub use state_report::{Failure, StateReport, Told};
 pub use steps::{STEP_NS, Steps};
 pub use summary::{Style, grouped};
 pub use talkers::{Pair, Talker, Volume};
-
-/// For `corelane-bench` only, to join the stages of [`inspect`](inspect()) by queues that users are not offered. No
-/// interface for other crates: it changes without notice.
-#[doc(hidden)]
-pub mod seam {
-    pub use crate::inspect::{Chunk, Item, ItemConsumer, ItemProducer, inspect_over};
-}
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -25,159 +25,40 @@ use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::share::{self, REPORTS, Shares, Sharing, sub_analysis};
-use crate::single::run_single;
-use crate::slot::{PARTITIONS, Slot};
+use crate::slot::PARTITIONS;
 use crate::source::{Progress, Source};
 use crate::state_report::StateReport;
 use core_affinity::CoreId;
-use corelane::Bounded;
 use corelane::error::{ChannelError, TryPopError};
-use corelane::spsc::{self, Consumer, Design, Options};
-use corelane::wait::{Adaptive, Select};
+use corelane::spsc::{self, Consumer};
+use corelane::wait::Select;
 use std::collections::HashSet;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::OnceLock;
 use std::thread;
 
-/// The queue that joins the stages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum QueueKind {
-    /// [`corelane::spsc::lane`].
-    #[default]
-    Lane,
-    /// [`corelane::spsc::bqueue`].
-    BQueue,
-    /// [`corelane::spsc::mcring`].
-    McRing,
-    /// [`corelane::spsc::multiline`].
-    MultiLine,
-    /// [`corelane::spsc::fastforward`].
-    FastForward,
-    /// [`corelane::spsc::lamport`].
-    Lamport,
-    /// [`corelane::spsc::locked`].
-    Locked,
-}
-
-impl QueueKind {
-    /// Every kind.
-    pub const ALL: [QueueKind; 7] = [
-        QueueKind::Lane,
-        QueueKind::BQueue,
-        QueueKind::McRing,
-        QueueKind::MultiLine,
-        QueueKind::FastForward,
-        QueueKind::Lamport,
-        QueueKind::Locked,
-    ];
-
-    /// The name by which users choose it.
-    pub fn name(self) -> &'static str {
-        match self {
-            QueueKind::Lane => "lane",
-            QueueKind::BQueue => "bqueue",
-            QueueKind::McRing => "mcring",
-            QueueKind::MultiLine => "multiline",
-            QueueKind::FastForward => "fastforward",
-            QueueKind::Lamport => "lamport",
-            QueueKind::Locked => "locked",
-        }
-    }
-
-    /// Whether this build has it: all but the lane need the feature `queues`, as the stages are compiled for each.
-    pub const fn is_built(self) -> bool {
-        matches!(self, QueueKind::Lane) || cfg!(feature = "queues")
-    }
-
-    /// Whether the design has a batch size to choose.
-    pub fn has_batch(self) -> bool {
-        matches!(self, QueueKind::BQueue | QueueKind::McRing)
-    }
-}
-
-/// Evaluates an expression for the design of a plan's queue. The expression gets the design's type, the tuning of
-/// queues of batches, and the tuning of queues of single items.
-macro_rules! with_design {
-    ($plan:expr, |$design:ident, $batched:ident, $single:ident| $body:expr) => {
-        $crate::pipeline::with_design!(@arms $plan, $design, $batched, $single, $body;
-            MultiLine: (Default::default(), Default::default());
-            FastForward: (Default::default(), Default::default());
-            Lamport: (Default::default(), Default::default());
-            Locked: (Default::default(), Default::default());
-            McRing: {
-                let tuning = ::corelane::spsc::mcring::Tuning::new();
-                ($plan.batch.map_or(tuning, |batch| tuning.batch(batch)), tuning.batch(1))
-            };
-            BQueue: {
-                let tuning = ::corelane::spsc::bqueue::Tuning::new();
-                ($plan.batch.map_or(tuning, |batch| tuning.batch_size(batch)), tuning.batch_size(1))
-            };
-        )
-    };
-    (@arms $plan:expr, $design:ident, $batched:ident, $single:ident, $body:expr; $($kind:ident: $tunings:expr;)*) => {
-        match $plan.queue {
-            $crate::pipeline::QueueKind::Lane => {
-                type $design = ::corelane::spsc::Lane;
-                let ($batched, $single) = Default::default();
-                $body
-            }
-            $(#[cfg(feature = "queues")]
-            $crate::pipeline::QueueKind::$kind => {
-                type $design = ::corelane::spsc::$kind;
-                let ($batched, $single) = $tunings;
-                $body
-            })*
-            #[cfg(not(feature = "queues"))]
-            kind => Err($crate::pipeline::PlanError::NotBuilt(kind)),
-        }
-    };
-}
-pub(crate) use with_design;
-
-impl fmt::Display for QueueKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for QueueKind {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        QueueKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-            format!("no queue is called '{name}'; choose {}", QueueKind::ALL.map(QueueKind::name).join(", "))
-        })
-    }
-}
-
-/// The number of stages, their queues and their CPUs. The report does not depend on them.
+/// The number of stages and their CPUs. The report does not depend on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The number of SubAnalyzers; with 0 one thread does everything, without queues.
     pub analyzers: usize,
-    /// The queue that joins the stages.
-    pub queue: QueueKind,
-    /// The capacity of each queue, in slots or in state reports.
-    pub capacity: usize,
-    /// The batch size of the queues between Dispatcher and SubAnalyzers, for the kinds that have one; `None` is the
-    /// design's own. The queues of state reports always have batches of 1: reports are rare, and wanted at once
-    /// (section III-B1).
-    pub batch: Option<usize>,
-    /// Whether partitions move while packets flow.
-    pub sharing: Sharing,
     /// The CPUs to which the stages are pinned: Dispatcher, SubAnalyzers, MainAnalyzer, in this order. The list starts
     /// over when it is used up. An empty list leaves the stages to the kernel.
     pub cpus: Vec<usize>,
+    /// For tests: the capacity of each queue, in slots or in state reports.
+    #[doc(hidden)]
+    pub capacity: usize,
+    /// For tests: partitions move to and fro all the time, whatever the load.
+    #[doc(hidden)]
+    pub restless: bool,
 }
 
 impl Plan {
     /// The most SubAnalyzers, since each owns at least one partition.
     pub const MOST_ANALYZERS: usize = PARTITIONS;
-    /// The default capacity in slots: a quarter of a megabyte, which both cores keep at hand. With the 2,000 slots of
-    /// the paper the Dispatcher sleeps more often, and each wake-up is a system call of the SubAnalyzer
-    /// (`docs/benchmarks.md`).
-    pub const CAPACITY: usize = 8192;
+    /// The capacity of a queue in slots: a quarter of a megabyte, which both cores keep at hand. With 2,000 slots the
+    /// Dispatcher sleeps more often, and each wake-up is a system call of the SubAnalyzer.
+    pub(crate) const CAPACITY: usize = 8192;
 
     /// The fastest number of SubAnalyzers. If payload is inspected ([`inspect`](crate::inspect)) it is one for every
     /// CPU, since the Dispatcher then needs little of its CPU. Otherwise it is one for every CPU but one, and at least
@@ -192,42 +73,35 @@ impl Plan {
 impl Default for Plan {
     /// The plan for [`run`](crate::run), which inspects no payload.
     fn default() -> Self {
-        Plan {
-            analyzers: Plan::fastest_analyzers(false),
-            queue: QueueKind::default(),
-            capacity: Plan::CAPACITY,
-            batch: None,
-            sharing: Sharing::default(),
-            cpus: Vec::new(),
-        }
+        Plan { analyzers: Plan::fastest_analyzers(false), cpus: Vec::new(), capacity: Plan::CAPACITY, restless: false }
     }
 }
 
 impl Plan {
-    /// Checks the plan, as far as that is possible before queues are made.
-    pub(crate) fn check(&self) -> Result<(), PlanError> {
+    /// Checks the number of SubAnalyzers and the CPUs.
+    ///
+    /// # Errors
+    /// If the plan cannot be carried out.
+    pub fn check(&self) -> Result<(), PlanError> {
         if self.analyzers > Plan::MOST_ANALYZERS {
             return Err(PlanError::TooManyAnalyzers);
         }
-        if self.batch.is_some() && !self.queue.has_batch() {
-            return Err(PlanError::NoBatch(self.queue));
-        }
-        if !self.queue.is_built() {
-            return Err(PlanError::NotBuilt(self.queue));
-        }
-        Ok(())
+        Pins::new(&self.cpus).map(drop)
     }
 
-    /// The sharing of this plan: [`Sharing::Even`] becomes [`Sharing::Fixed`] without a CPU for each stage.
-    fn effective_sharing(&self) -> Sharing {
+    /// Whether and how partitions move: not without a CPU for each stage that analyses.
+    fn sharing(&self) -> Sharing {
         let cpus = match self.cpus.len() {
             0 => thread::available_parallelism().map_or(1, usize::from),
             // The CPUs of the Dispatcher and the SubAnalyzers; the MainAnalyzer has little to do.
             _ => self.cpus.iter().cycle().take(1 + self.analyzers).collect::<HashSet<_>>().len(),
         };
-        match self.sharing {
-            Sharing::Even if cpus <= self.analyzers => Sharing::Fixed,
-            sharing => sharing,
+        if self.restless {
+            Sharing::Restless
+        } else if cpus <= self.analyzers {
+            Sharing::Fixed
+        } else {
+            Sharing::Even
         }
     }
 }
@@ -237,10 +111,6 @@ impl Plan {
 pub enum PlanError {
     /// More SubAnalyzers than partitions.
     TooManyAnalyzers,
-    /// A kind of queue that this build has not.
-    NotBuilt(QueueKind),
-    /// A batch size for a kind of queue that has none.
-    NoBatch(QueueKind),
     /// A queue that cannot be made.
     Queue(ChannelError),
     /// A CPU that this process may not run on.
@@ -251,16 +121,6 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanError::TooManyAnalyzers => write!(f, "the plan has too many analyzers: give at most {PARTITIONS}"),
-            PlanError::NotBuilt(kind) => {
-                write!(
-                    f,
-                    "this program was built without the queue {kind}; choose lane, or build corelane-monitor with its \
-                     feature `queues`"
-                )
-            }
-            PlanError::NoBatch(kind) => {
-                write!(f, "the queue {kind} has no batch size; leave it out, or choose bqueue or mcring")
-            }
             PlanError::Queue(error) => error.fmt(f),
             PlanError::NoSuchCpu(cpu) => {
                 write!(f, "CPU {cpu} is not there or not allowed for this process; choose another")
@@ -310,6 +170,11 @@ pub fn run<S: Source>(
 pub(crate) struct Pins(Vec<CoreId>);
 
 impl Pins {
+    /// None: the kernel places the stages.
+    pub(crate) fn none() -> Self {
+        Pins(Vec::new())
+    }
+
     pub(crate) fn new(cpus: &[usize]) -> Result<Self, PlanError> {
         if cpus.is_empty() {
             return Ok(Pins(Vec::new()));
@@ -343,34 +208,18 @@ impl Stages<'_> {
         damage: Damage<'_, S>,
     ) -> Result<Report, PlanError> {
         if self.plan.analyzers == 0 {
-            return Ok(run_single(sources, self.settings, progress, damage));
+            return Ok(crate::inspect::scans_alone(sources, self.settings, progress, damage));
         }
-        with_design!(self.plan, |D, slots, reports| self.run::<S, D>(sources, slots, reports, progress, damage))
-    }
-
-    fn run<S: Source, D: Design<Slot> + Design<StateReport> + Bounded>(
-        self,
-        sources: impl IntoIterator<Item = S>,
-        slot_tuning: <D as Design<Slot>>::Tuning,
-        report_tuning: <D as Design<StateReport>>::Tuning,
-        progress: &Progress,
-        damage: Damage<'_, S>,
-    ) -> Result<Report, PlanError> {
         let analyzers = self.plan.analyzers;
         let mut slot_ends = Vec::with_capacity(analyzers);
         let mut report_ends = Vec::with_capacity(analyzers + 1);
         for _ in 0..analyzers {
-            let options = Options::new().tuning(slot_tuning.clone());
-            let ends = spsc::channel_with::<Slot, D, Adaptive, _>(self.plan.capacity, options);
+            let ends = spsc::try_channel(self.plan.capacity);
             slot_ends.push(ends.and_then(share::ends).map_err(PlanError::Queue)?);
         }
         // The last pair is the Dispatcher's.
         for _ in 0..=analyzers {
-            let options = Options::new().tuning(report_tuning.clone());
-            report_ends.push(
-                spsc::channel_with::<StateReport, D, Adaptive, _>(self.plan.capacity, options)
-                    .map_err(PlanError::Queue)?,
-            );
+            report_ends.push(spsc::try_channel(self.plan.capacity).map_err(PlanError::Queue)?);
         }
         let (outlets, inlets): (Vec<_>, Vec<_>) = slot_ends.into_iter().unzip();
         let (mut report_producers, report_consumers): (Vec<_>, Vec<_>) = report_ends.into_iter().unzip();
@@ -395,7 +244,7 @@ impl Stages<'_> {
                 self.pins.pin(1 + analyzers);
                 main_analysis(self.settings, report_consumers)
             });
-            let sharing = self.plan.effective_sharing();
+            let sharing = self.plan.sharing();
             let shares = Shares::new(sharing, self.settings, run, outlets, own_reports);
             let dispatcher = Dispatcher::new(run, self.settings);
             let (dispatcher, own) = dispatch(sources, dispatcher, shares, sharing.read(), progress, damage, |time| {
@@ -432,10 +281,10 @@ pub(crate) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Runs the first stage. Gives `ended` the largest time before the queues are closed.
-fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
+fn dispatch<S: Source>(
     sources: impl IntoIterator<Item = S>,
     mut dispatcher: Dispatcher,
-    mut shares: Shares<D>,
+    mut shares: Shares,
     read: usize,
     progress: &Progress,
     damage: Damage<'_, S>,
@@ -463,7 +312,7 @@ fn dispatch<S: Source, D: Design<Slot> + Design<StateReport>>(
 }
 
 /// Runs the third stage until all queues are drained: takes state reports from one after the other.
-fn main_analysis<D: Design<StateReport>>(settings: &Settings, queues: Vec<Consumer<StateReport, D>>) -> MainAnalyzer {
+fn main_analysis(settings: &Settings, queues: Vec<Consumer<StateReport>>) -> MainAnalyzer {
     let mut main = MainAnalyzer::new(settings);
     let mut batch = [StateReport::default(); REPORTS];
     let mut select = Select::new();
@@ -484,7 +333,6 @@ fn main_analysis<D: Design<StateReport>>(settings: &Settings, queues: Vec<Consum
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelane::spsc::Lane;
     use corelane_net::capture::{ReadError, Reader, Record};
     use corelane_net::synth::{self, Config};
 
@@ -511,7 +359,7 @@ mod tests {
     fn the_dispatcher_stops_when_another_stage_has_panicked() {
         let capture = synth::capture(Config { packets: 10_000, ..Config::default() }).unwrap();
         for (sub_panics, main_panics, expected) in [(true, false, 3), (false, true, 3), (false, false, 11)] {
-            let (outlet, inlet) = share::ends::<Lane>(spsc::channel(100_000)).unwrap();
+            let (outlet, inlet) = share::ends(spsc::channel(100_000)).unwrap();
             let (reports, reports_in) = spsc::channel(64);
             let (settings, run) = (Settings::default(), Run::new());
             let shares = Shares::new(Sharing::Fixed, &settings, &run, vec![outlet], reports);
@@ -528,8 +376,7 @@ mod tests {
 
     #[test]
     fn partitions_move_only_if_each_stage_that_analyses_has_a_cpu() {
-        let sharing =
-            |analyzers, cpus: &[usize]| Plan { analyzers, cpus: cpus.to_vec(), ..Plan::default() }.effective_sharing();
+        let sharing = |analyzers, cpus: &[usize]| Plan { analyzers, cpus: cpus.to_vec(), ..Plan::default() }.sharing();
         for (analyzers, cpus) in [(2, &[0, 1, 2][..]), (2, &[5, 1, 2, 3]), (1, &[0, 1]), (1, &[0, 1, 1])] {
             assert_eq!(sharing(analyzers, cpus), Sharing::Even, "{analyzers} {cpus:?}");
         }

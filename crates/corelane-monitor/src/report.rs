@@ -173,7 +173,7 @@ pub struct Report {
     /// TCP and UDP packets that each SubAnalyzer processed.
     #[serde(skip)]
     pub analyzer_packets: Vec<u64>,
-    /// TCP and UDP packets that the Dispatcher processed itself, see [`Sharing`](crate::Sharing).
+    /// TCP and UDP packets that the Dispatcher processed itself, while it would only have waited.
     #[serde(skip)]
     pub dispatcher_packets: u64,
     /// The address pairs with the most bytes.

@@ -4,22 +4,6 @@ use crate::network::Ignored;
 use crate::talkers::Address;
 use std::num::NonZeroU64;
 
-/// The rule by which a connection attempt counts as failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rule {
-    /// The attempt fails by an RST, without an answer within the time-out, or without an answer before the capture
-    /// ends.
-    #[default]
-    Timed,
-    /// The rule of section III-B of the MCRingBuffer paper: a source sends a SYN to a destination and port, and the
-    /// whole capture holds no SYN-ACK for them. There is no time-out and an RST changes nothing, so all failures are
-    /// "unanswered".
-    ///
-    /// The paper gives a failure no time. Here it is the earliest time of the key's SYNs: such an attempt has no other
-    /// moment, and this one does not depend on the order of the packets.
-    Paper,
-}
-
 /// Settings for counting sources: see [`Report::sources`](crate::Report::sources).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counting {
@@ -39,8 +23,6 @@ pub struct Settings {
     pub vertical_threshold: u64,
     /// More distinct failed destinations than this, on one port by one source, are a horizontal scan.
     pub horizontal_threshold: u64,
-    /// The rule by which attempts fail.
-    pub rule: Rule,
     /// Whether to find scans by FIN, NULL, Xmas and UDP [probes](crate::Probe). If not, the work for them is saved.
     pub probes: bool,
     /// Whether [tunnels](corelane_net::decode::innermost) are opened. Then a packet's innermost IP header decides what
@@ -70,7 +52,6 @@ impl Default for Settings {
             syn_timeout_ns: 3_000_000_000,
             vertical_threshold: 20,
             horizontal_threshold: 20,
-            rule: Rule::Timed,
             probes: true,
             tunnels: false,
             ignored: Ignored::none(),

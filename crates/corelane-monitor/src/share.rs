@@ -40,22 +40,19 @@ use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
 use crate::state_report::StateReport;
 use corelane::error::{ChannelError, TryPushError};
-use corelane::spsc::{self, Consumer, Design, Producer};
+use corelane::spsc::{self, Consumer, Producer};
 use corelane::wait::Select;
 use std::time::{Duration, Instant};
 
 /// Whether partitions move while packets flow. The report does not depend on it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sharing {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
     /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage.
-    /// The same as [`Fixed`](Sharing::Fixed) if the Dispatcher and the SubAnalyzers do not each have a CPU: then the
-    /// Dispatcher waits for a CPU that other stages use.
-    #[default]
     Even,
-    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing, as in the paper's pipeline.
+    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing. Where the Dispatcher and the SubAnalyzers
+    /// do not each have a CPU, the Dispatcher waits for a CPU that other stages use.
     Fixed,
     /// For tests: partitions move to and fro all the time, whatever the load.
-    #[doc(hidden)]
     Restless,
 }
 
@@ -112,15 +109,15 @@ enum Wish {
 }
 
 /// A SubAnalyzer's ends of its queues.
-pub(crate) struct Inlet<D: Design<Slot>> {
-    slots: Consumer<Slot, D>,
+pub(crate) struct Inlet {
+    slots: Consumer<Slot>,
     orders: Consumer<Order>,
     returns: Producer<Moved>,
 }
 
 /// The Dispatcher's ends of the queues of one SubAnalyzer.
-pub(crate) struct Outlet<D: Design<Slot>> {
-    slots: Producer<Slot, D>,
+pub(crate) struct Outlet {
+    slots: Producer<Slot>,
     orders: Producer<Order>,
     returns: Consumer<Moved>,
     /// Slots sent so far.
@@ -130,9 +127,7 @@ pub(crate) struct Outlet<D: Design<Slot>> {
 }
 
 /// The ends of all queues between the Dispatcher and a SubAnalyzer, around their queue of slots.
-pub(crate) fn ends<D: Design<Slot>>(
-    (slots, slots_in): (Producer<Slot, D>, Consumer<Slot, D>),
-) -> Result<(Outlet<D>, Inlet<D>), ChannelError> {
+pub(crate) fn ends((slots, slots_in): (Producer<Slot>, Consumer<Slot>)) -> Result<(Outlet, Inlet), ChannelError> {
     // One place is enough: the Dispatcher gives an order only when all before it have been read, see `look`, and awaits
     // one answer at a time.
     let (orders, orders_in) = spsc::try_channel(1)?;
@@ -141,7 +136,7 @@ pub(crate) fn ends<D: Design<Slot>>(
     Ok((outlet, Inlet { slots: slots_in, orders: orders_in, returns: returns_out }))
 }
 
-impl<D: Design<Slot>> Outlet<D> {
+impl Outlet {
     fn send(&mut self, slots: &[Slot]) {
         self.sent += slots.len() as u64;
         let mut left = slots;
@@ -175,15 +170,15 @@ struct Gathered {
 }
 
 /// The Dispatcher's outlets, and its own share of the analysis.
-pub(crate) struct Shares<D: Design<Slot> + Design<StateReport>> {
+pub(crate) struct Shares {
     sharing: Sharing,
-    outlets: Vec<Outlet<D>>,
+    outlets: Vec<Outlet>,
     /// One for each outlet, and one more, the last, for the Dispatcher itself.
     gathered: Vec<Gathered>,
     /// The owner of each partition, as an index into `gathered`. It gets the partition's packets.
     owners: [u16; PARTITIONS],
     own: SubAnalyzer,
-    reports: Producer<StateReport, D>,
+    reports: Producer<StateReport>,
     /// The outlet that is going to return partitions.
     awaited: Option<usize>,
     /// Slots of the Dispatcher's share while it awaits partitions.
@@ -194,13 +189,13 @@ pub(crate) struct Shares<D: Design<Slot> + Design<StateReport>> {
     whims: u64,
 }
 
-impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
+impl Shares {
     pub(crate) fn new(
         sharing: Sharing,
         settings: &Settings,
         run: &Run,
-        outlets: Vec<Outlet<D>>,
-        reports: Producer<StateReport, D>,
+        outlets: Vec<Outlet>,
+        reports: Producer<StateReport>,
     ) -> Self {
         let count = outlets.len();
         let gathered = (0..=count).map(|_| Gathered { slots: [Slot::default(); GATHER], count: 0 }).collect();
@@ -306,7 +301,7 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
         }
         let waited: Duration = self.outlets.iter().map(|outlet| outlet.waited).sum();
         let part = waited.as_secs_f64() / passed.as_secs_f64().max(1e-9);
-        let by_wait = |(_, outlet): &(usize, &Outlet<D>)| outlet.waited;
+        let by_wait = |(_, outlet): &(usize, &Outlet)| outlet.waited;
         if part > MUCH {
             // A quarter of the partitions that would balance the load: slots on their way keep the Dispatcher waiting
             // for a while.
@@ -364,11 +359,11 @@ impl<D: Design<Slot> + Design<StateReport>> Shares<D> {
 }
 
 /// Runs the second stage until its queue is drained.
-pub(crate) fn sub_analysis<D: Design<Slot> + Design<StateReport>>(
+pub(crate) fn sub_analysis(
     settings: &Settings,
     run: &Run,
-    inlet: Inlet<D>,
-    mut reports: Producer<StateReport, D>,
+    inlet: Inlet,
+    mut reports: Producer<StateReport>,
     max_time: impl FnOnce() -> u64,
 ) -> PartialResult {
     let mut inlets = Select::new();
@@ -428,7 +423,7 @@ fn obey(analyzer: &mut SubAnalyzer, wish: Wish, returns: &mut Producer<Moved>) {
     }
 }
 
-fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport, D>) {
+fn send(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport>) {
     for report in analyzer.take_reports() {
         // If the queue is closed the MainAnalyzer has panicked, and the panic surfaces where it is joined.
         let _ = reports.push(report);
@@ -438,7 +433,6 @@ fn send<D: Design<StateReport>>(analyzer: &mut SubAnalyzer, reports: &mut Produc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelane::spsc::Lane;
     use std::thread;
 
     #[test]
@@ -450,7 +444,7 @@ mod tests {
 
     /// The time that a Dispatcher counts as waited, for a SubAnalyzer that sleeps for `nap` first.
     fn wait_for_partitions(nap: Duration) -> Duration {
-        let (outlet, mut inlet) = ends::<Lane>(spsc::channel(64)).unwrap();
+        let (outlet, mut inlet) = ends(spsc::channel(64)).unwrap();
         let (reports, _reports) = spsc::channel(64);
         let (settings, run) = (Settings::default(), Run::new());
         let mut shares = Shares::new(Sharing::Even, &settings, &run, vec![outlet], reports);

@@ -2,7 +2,7 @@
 //!
 //! The process's most memory counts, so this is a program of its own.
 
-use corelane_monitor::{Inspection, Plan, Progress, Report, Settings, Sharing, Source, inspect, limit_memory, run};
+use corelane_monitor::{Inspection, Plan, Progress, Report, Settings, Source, inspect, limit_memory, run};
 use corelane_net::capture::{LinkType, Reader, Record};
 use corelane_net::synth::{self, Config};
 use std::convert::Infallible;
@@ -103,9 +103,11 @@ fn what_a_limit_leaves_does_not_depend_on_the_plan() {
         divided.map(|()| (settings, inspection))
     };
     for (limit, inspecting) in [(64 << 20, false), (192 << 20, true), (1 << 30, false), (1 << 30, true)] {
-        let alone = divided(limit, 0, Plan::CAPACITY, inspecting).expect("enough");
+        let alone = divided(limit, 0, Plan::default().capacity, inspecting).expect("enough");
         assert!(alone.0.table_bytes.is_some_and(|bytes| bytes > limit / 16), "{alone:?}");
-        for (analyzers, capacity) in [(1, Plan::CAPACITY), (3, 2), (4, Plan::CAPACITY), (7, 2048), (30, 512)] {
+        for (analyzers, capacity) in
+            [(1, Plan::default().capacity), (3, 2), (4, Plan::default().capacity), (7, 2048), (30, 512)]
+        {
             let spread = divided(limit, analyzers, capacity, inspecting);
             assert_eq!(spread.as_ref(), Ok(&alone), "{limit}, {analyzers} analyzers, {capacity} items");
         }
@@ -138,10 +140,8 @@ fn what_is_refused_is_the_same_everywhere() {
     let without = Settings { probes: false, ..settings.clone() };
     let without = run([reader], &without, &Plan::default(), &Progress::new(), |_, error| panic!("{error}"));
     assert_eq!(without.expect("a plan").refused.flow_packets, alone.refused.flow_packets);
-    for (analyzers, sharing) in
-        [(1, Sharing::Fixed), (3, Sharing::Fixed), (2, Sharing::Restless), (7, Sharing::Restless)]
-    {
-        assert_eq!(found(&Plan { analyzers, sharing, capacity: 64, ..Plan::default() }), alone, "{analyzers}");
+    for (analyzers, restless) in [(1, false), (3, false), (2, true), (7, true)] {
+        assert_eq!(found(&Plan { analyzers, restless, capacity: 64, ..Plan::default() }), alone, "{analyzers}");
     }
     // With room for all nothing is refused, and the document has no word of it.
     let all = run(

@@ -16,7 +16,7 @@ fn the_demo_finds_exactly_the_planted_scans() {
         assert!(outcome.stdout.contains(heading), "{}", outcome.stdout);
     }
     let alone = run(&mut corelane(["monitor", "--demo", "--analyzers", "0", "--format", "json"])).code(0);
-    let many = run(&mut corelane(["monitor", "--demo", "--analyzers", "5", "--format", "json", "--queue", "bqueue"]));
+    let many = run(&mut corelane(["monitor", "--demo", "--analyzers", "5", "--format", "json"]));
     let many = many.code(0).one_line(&["found exactly the 12 planted scans"]);
     assert_eq!((many.packets(), many.stdout), (2_000_000, alone.stdout));
     let probes = run(&mut corelane(["monitor", "--demo", "--format", "json", "--probes"])).code(0);

@@ -402,17 +402,3 @@ fn in_a_browser_axe_finds_nothing() {
         }
     }
 }
-
-/// No RST rejects by the paper's rule, and nothing expires.
-#[test]
-fn a_page_by_the_papers_rule_has_its_scans() {
-    let Some(folder) = captures() else { return };
-    let own = Folder::new();
-    let page = own.path("page.html");
-    let options = ["--rule", "paper", "--html", page.to_str().unwrap()];
-    let report = monitor(&[&folder.join("scan-connect-retries.pcap")], &options).code(0).silent().json();
-    let page = fs::read_to_string(&page).expect("a page");
-    let count = report["alerts"][0]["count"].as_u64().expect("a count");
-    assert!(page.contains(&format!(">{count} ports</button>")) && page.contains("135, 139, 445, 1025, 5000"));
-    assert!(page.contains("(0 rejected, ") && page.contains("<title>scan-connect-retries.pcap"));
-}

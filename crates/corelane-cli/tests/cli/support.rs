@@ -38,7 +38,7 @@ pub(crate) fn monitor(files: &[&Path], options: &[&str]) -> Outcome {
 pub(crate) const WAYS: [&[&str]; 5] = [
     &[],
     &["--analyzers", "0"],
-    &["--analyzers", "3", "--queue", "mcring"],
+    &["--analyzers", "3"],
     &["--preload", "--analyzers", "2"],
     &["--mmap", "--analyzers", "1"],
 ];

@@ -240,7 +240,6 @@ fn what_cannot_be_drawn_is_refused() {
         &["--filter-program", "x"],
         &["--analyzers", "1"],
         &["--syn-timeout", "1"],
-        &["--rule", "paper"],
         &["--tunnels"],
         &["--ignore-source", "10.0.0.1"],
         &["--ignore-target", "10.0.0.1"],

@@ -148,7 +148,6 @@ fn the_options_of_detection_are_heard() {
     assert_eq!(time(&[]), 24_000);
     assert_eq!(time(&["--syn-timeout", "0.5"]), 21_500);
     assert_eq!(time(&["--syn-timeout", "100"]), 25_000);
-    assert_eq!(time(&["--rule", "paper"]), 21_000);
     assert_eq!(time(&["--vertical-threshold", "9"]), 13_000);
     assert_eq!(alerts(&["--vertical-threshold", "25"]).as_array().map(Vec::len), Some(0));
     assert_eq!(alerts(&["--horizontal-threshold", "0"]).as_array().map(Vec::len), Some(26));

@@ -55,7 +55,6 @@ fn options_that_cannot_be_met_are_refused() {
         refused(&["-i", "b0", "--ring-size", "4G"], &["ring", "4294967296", "smaller"]);
         refused(&["-i", "b0", "--snaplen", "63"], &["63", "64 to 262144"]);
         refused(&["-i", "b0", "--eve", out, "--write", out], &[out, "cannot hold both", "choose two files"]);
-        refused(&["-i", "b0", "--rule", "paper"], &["--rule paper", "--continuous"]);
         refused(&["-i", "b0", "--count-sources", "1M"], &["--count-sources", "--continuous"]);
         refused(&["-i", "b0", "--write", "/nowhere/tee"], &["/nowhere/tee"]);
         refused(&["-i", "b0", "--eve", "/nowhere/eve"], &["/nowhere/eve"]);

@@ -8,7 +8,7 @@
 
 use crate::key::Key;
 use crate::run::Run;
-use crate::settings::{Rule, Settings};
+use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::state_report::Failure;
 use crate::table::Table;
@@ -67,8 +67,6 @@ pub(crate) enum State {
     Rejected,
     /// `time` is that of the failure.
     Unanswered,
-    /// Only with [`Rule::Paper`], where an answer may come before its SYN.
-    Answered,
 }
 
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
@@ -105,11 +103,6 @@ impl Attempt {
         self.state == State::Rejected
     }
 
-    /// Only with [`Rule::Paper`]; otherwise an answered attempt leaves the table.
-    pub(crate) fn is_answered(&self) -> bool {
-        self.state == State::Answered
-    }
-
     /// The time of the failure, if the attempt has failed.
     pub(crate) fn failed(&self) -> Option<u64> {
         matches!(self.state, State::Rejected | State::Unanswered).then_some(self.time)
@@ -120,11 +113,7 @@ impl Attempt {
         if self.state != State::Open {
             return Step::Nothing;
         }
-        let time = match settings.rule {
-            Rule::Timed => self.deadline(settings).min(time),
-            Rule::Paper => self.time,
-        };
-        self.fail(Failure::Unanswered, time)
+        self.fail(Failure::Unanswered, self.deadline(settings).min(time))
     }
 }
 
@@ -158,10 +147,6 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     let hash = key.hash(&run.keys);
     let time = slot.time_ns();
     let Some(event) = event(slot.flags()) else { return Step::Nothing };
-    if settings.rule == Rule::Paper {
-        step_paper(table, run, key, hash, event, time);
-        return Step::Nothing;
-    }
     let (attempt, position) = match event {
         Event::Syn => (table.entry(run, key, hash), None),
         Event::SynAck | Event::Rst => {
@@ -188,28 +173,6 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
             Step::Answered(time)
         }
         _ => Step::Nothing,
-    }
-}
-
-/// The step under [`Rule::Paper`], with two sets of keys: those with a SYN and those with a SYN-ACK. The order of
-/// packets does not matter.
-fn step_paper<K: Key, A: Copy + Default + Zeroable>(
-    table: &mut Table<K, Attempt, A>,
-    run: &Run,
-    key: &K,
-    hash: u64,
-    event: Event,
-    time: u64,
-) {
-    if event == Event::Rst {
-        return;
-    }
-    let attempt = table.entry(run, key, hash);
-    match (event, attempt.state) {
-        (Event::SynAck, State::New) => *attempt = Attempt { time, state: State::Answered },
-        (Event::SynAck, _) => attempt.state = State::Answered,
-        (_, State::New) => *attempt = Attempt { time, state: State::Open },
-        _ => attempt.time = attempt.time.min(time),
     }
 }
 

@@ -158,15 +158,13 @@ impl Trials {
     fn of_attempt(&self, mut attempt: Attempt) -> Option<(u64, Outcome)> {
         let opened = attempt.is_open().then(|| attempt.time());
         attempt.finish(&self.settings, self.max_time);
-        match attempt.failed() {
-            None => attempt.is_answered().then(|| (attempt.time(), Outcome::Answered)),
-            Some(time_ns) if attempt.is_rejected() => Some((time_ns, Outcome::Rejected)),
-            // It has failed at its deadline.
-            Some(time_ns) => {
-                let opened = opened.unwrap_or_else(|| time_ns.saturating_sub(self.settings.syn_timeout_ns));
-                Some((opened, Outcome::Unanswered))
-            }
+        let time_ns = attempt.failed()?;
+        if attempt.is_rejected() {
+            return Some((time_ns, Outcome::Rejected));
         }
+        // It has failed at its deadline.
+        let opened = opened.unwrap_or_else(|| time_ns.saturating_sub(self.settings.syn_timeout_ns));
+        Some((opened, Outcome::Unanswered))
     }
 
     /// Whether attempts that were answered may be missing.

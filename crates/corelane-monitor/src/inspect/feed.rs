@@ -14,7 +14,6 @@
 //!    Only after that does it report that it is done with the last packet in it. So a chunk is given back once no stage
 //!    can look at it.
 
-use super::ends::ItemProducer;
 use super::item::{Chunk, Item};
 use crate::dispatch::Place;
 use crate::slot::analyzer_of;
@@ -59,14 +58,14 @@ impl Marks {
 }
 
 /// The queue to one stage, with its gathered items.
-struct Outlet<P> {
-    items: P,
+struct Outlet {
+    items: Producer<Item>,
     gathered: Vec<Item>,
     /// Whether the stage has the memory that packets lie in now.
     has_memory: bool,
 }
 
-impl<P: ItemProducer> Outlet<P> {
+impl Outlet {
     /// Sends the gathered items, behind their chunk.
     fn send(&mut self, chunk: Option<&Chunk>) {
         if self.gathered.is_empty() {
@@ -74,15 +73,32 @@ impl<P: ItemProducer> Outlet<P> {
         }
         if let Some(chunk) = chunk.filter(|_| !self.has_memory) {
             self.has_memory |= matches!(chunk, Chunk::Memory(_));
-            self.items.push_all(&mut vec![Item::Chunk(chunk.clone())]);
+            push_all(&mut self.items, &mut vec![Item::Chunk(chunk.clone())]);
         }
-        self.items.push_all(&mut self.gathered);
+        push_all(&mut self.items, &mut self.gathered);
+    }
+
+    /// How full the queue is, from 0 to 1.
+    fn fill(&self) -> f64 {
+        self.items.len() as f64 / self.items.capacity() as f64
+    }
+}
+
+/// Pushes all items, waiting for room, and leaves the vector empty. A closed queue takes none: see
+/// [`Feed::is_broken`].
+fn push_all(queue: &mut Producer<Item>, items: &mut Vec<Item>) {
+    loop {
+        // The queue may be full or closed; the wait below tells which.
+        let _ = queue.try_push_batch(items);
+        if items.is_empty() || queue.wait_for_room(queue.capacity().div_ceil(2)).is_err() {
+            return items.clear();
+        }
     }
 }
 
 /// The queues to all stages, and the state that they share.
-pub(super) struct Feed<P> {
-    outlets: Vec<Outlet<P>>,
+pub(super) struct Feed {
+    outlets: Vec<Outlet>,
     /// The memory that packets lie in, if they are not copied.
     memory: Option<Memory>,
     copied: Vec<u8>,
@@ -146,8 +162,8 @@ impl Creditor {
     }
 }
 
-impl<P: ItemProducer> Feed<P> {
-    pub(super) fn new(outlets: Vec<P>, credits: Credits) -> Self {
+impl Feed {
+    pub(super) fn new(outlets: Vec<Producer<Item>>, credits: Credits) -> Self {
         let outlet = |items| Outlet { items, gathered: Vec::with_capacity(GATHER), has_memory: false };
         Feed {
             outlets: outlets.into_iter().map(outlet).collect(),
@@ -193,7 +209,7 @@ impl<P: ItemProducer> Feed<P> {
     /// The next mark asks for all numbers so far, and the queues are looked at.
     pub(super) fn ask(&mut self, progress: &Progress) {
         self.snapshot = true;
-        let fullest = self.outlets.iter().filter_map(|outlet| outlet.items.fill()).reduce(f64::max);
+        let fullest = self.outlets.iter().map(Outlet::fill).reduce(f64::max);
         fullest.into_iter().for_each(|fill| progress.queue_fill(fill));
     }
 
@@ -314,5 +330,21 @@ impl<P: ItemProducer> Feed<P> {
             }
         };
         self.outlets.iter_mut().for_each(|outlet| outlet.send(chunk.as_ref()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_tells_how_full_it_is() {
+        let (items, mut consumer) = spsc::channel(32);
+        let mut outlet = Outlet { items, gathered: Vec::new(), has_memory: false };
+        assert_eq!(outlet.fill(), 0.0);
+        push_all(&mut outlet.items, &mut (0..8).map(|number| Item::Passed { number }).collect());
+        assert_eq!(outlet.fill(), 0.25);
+        consumer.pop_batch(&mut Vec::new(), 8).unwrap();
+        assert_eq!(outlet.fill(), 0.0);
     }
 }

@@ -6,10 +6,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 /// An order of 32 bytes; a stage follows its orders one after the other.
-///
-/// With `()` for its chunk it is plain data, as the papers' rings in the bench need.
-#[derive(Clone, Copy, Debug)]
-pub enum Item<C = Chunk> {
+#[derive(Clone, Debug)]
+pub(super) enum Item {
     /// A packet whose bytes lie in the chunk.
     Packet {
         /// Its time, in nanoseconds since the epoch.
@@ -30,7 +28,7 @@ pub enum Item<C = Chunk> {
         partition: u8,
     },
     /// The chunk of the packets from here on.
-    Chunk(C),
+    Chunk(Chunk),
     /// A mark: time passes before the packet of this number.
     Mark {
         /// The packet's number.
@@ -49,7 +47,7 @@ pub enum Item<C = Chunk> {
 
 /// Bytes of packets, shared by the stages.
 #[derive(Clone, Debug)]
-pub enum Chunk {
+pub(super) enum Chunk {
     /// Memory that a reader shares.
     Memory(Memory),
     /// Copies of bytes that a reader only lends.
@@ -85,21 +83,6 @@ impl Item {
     }
 }
 
-impl<C> Item<C> {
-    /// The same order with another type of chunk.
-    #[inline]
-    pub fn map_chunk<D>(self, map: impl FnOnce(C) -> D) -> Item<D> {
-        match self {
-            Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition } => {
-                Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition }
-            }
-            Item::Chunk(chunk) => Item::Chunk(map(chunk)),
-            Item::Mark { number, time_ns, snapshot } => Item::Mark { number, time_ns, snapshot },
-            Item::Passed { number } => Item::Passed { number },
-        }
-    }
-}
-
 /// A captured packet whose IP header was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame<'a> {
@@ -121,7 +104,5 @@ mod tests {
     #[test]
     fn an_item_is_half_a_cache_line() {
         assert_eq!(size_of::<Item>(), 32);
-        // The same in a ring where `None` is an unused element.
-        assert_eq!(size_of::<Option<Item<()>>>(), 32);
     }
 }

@@ -30,7 +30,7 @@
 //!
 //! # Order
 //!
-//! The events are the same bytes for every number of stages, every queue, capacity and batch, evictions included:
+//! The events are the same bytes for every number of stages and every capacity of the queues, evictions included:
 //!
 //! - An event has a key (`lines.rs`): first the number of the packet, or of the mark, that caused it, then its
 //!   partition. Events of one key keep their order.
@@ -52,8 +52,7 @@
 //! - A stage that panics closes its queues. Then the Dispatcher stops, the output stage takes the results of the
 //!   others, and the panic goes on where the stage is joined.
 //!
-//! The argument needs queues that show every item in them. The papers' queues as printed do not: with them the pipeline
-//! may hang. The bench runs them by [`inspect_over`].
+//! The argument needs queues that show every item in them, as the lane does.
 //!
 //! Partitions do not move here, as they do in `share.rs`: a stage has several times the Dispatcher's work, and all that
 //! a conversation holds would have to move with it.
@@ -67,11 +66,10 @@
 //! | `records.rs`, `talk.rs` | events and numbers of conversations; the state of one |
 //! | `lines.rs`, `merge.rs` | events and their order |
 //! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
-//! | `pipeline.rs`, `queues.rs`, `ends.rs` | stages as threads or in one thread; queues; their ends' traits |
+//! | `pipeline.rs`, `queues.rs` | stages as threads or in one thread; queues |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod collect;
-mod ends;
 mod feed;
 mod findings;
 mod item;
@@ -85,10 +83,9 @@ mod summary;
 mod talk;
 
 pub use collect::Found;
-pub use ends::{ItemConsumer, ItemProducer};
 pub use findings::{Findings, Seen};
-pub use item::{Chunk, Item};
-pub use pipeline::{inspect, inspect_over, watch, watch_rings};
+pub(crate) use pipeline::scans_alone;
+pub use pipeline::{inspect, watch, watch_rings};
 
 use crate::eve::Events;
 use corelane_net::{conversation, defrag};

@@ -2,24 +2,22 @@
 
 use super::Inspection;
 use super::collect::{Collector, Found, StepEnd};
-use super::ends::{ItemConsumer, ItemProducer};
 use super::feed::{Credits, Feed, Marks};
 use super::findings::Findings;
-use super::item::Frame;
+use super::item::{Frame, Item};
 use super::lines::Spares;
-use super::queues::{Harvests, Out, Sender, queues};
-use super::stage::{ENOUGH, Stage};
+use super::queues::{Out, output, queues};
+use super::stage::{ENOUGH, Harvest, Stage};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::partial_result::PartialResult;
 use crate::pipeline::{Damage, Pins, Plan, PlanError, join, spawn};
 use crate::report::Report;
 use crate::run::Run;
-use crate::settings::{Rule, Settings};
+use crate::settings::Settings;
 use crate::source::{Progress, Silence, Source, read_ahead};
 use crate::steps::step_of;
-use corelane::spsc::mcring::Tuning;
-use corelane::spsc::{self, Linked, McRing, Producer};
+use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::Record;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -61,8 +59,7 @@ pub fn inspect<S: Source>(
 /// Time passes in [`Steps`](crate::Steps), and nothing is kept for ever: conversations and flows end when they are
 /// silent, failures are forgotten, and scans are told at once. So memory does not grow with time. Flows and scans
 /// differ from those of [`inspect`] where something was forgotten, and the report counts flows as begun and has no
-/// address pairs. [`Settings::rule`], [`Settings::counting`] and [`Settings::top`] need a whole capture and are not
-/// heeded.
+/// address pairs. [`Settings::counting`] and [`Settings::top`] need a whole capture and are not heeded.
 ///
 /// `out` gets all that is found as it comes, in an order that depends on the packets alone: events of conversations by
 /// packet; and at the end of a step its scans, behind all that its end has brought about. Otherwise this is the same as
@@ -120,7 +117,7 @@ pub fn watch_rings<S: Source + Send>(
 
 /// The settings without those that need a whole capture.
 fn of_steps(settings: &Settings) -> Settings {
-    Settings { rule: Rule::Timed, counting: None, top: 0, ..settings.clone() }
+    Settings { counting: None, top: 0, ..settings.clone() }
 }
 
 #[expect(clippy::too_many_arguments, reason = "those of `watch`")]
@@ -151,33 +148,17 @@ fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
     }
 }
 
-/// The same as [`inspect`] over these queues of items: one for each stage, and none for a single thread. The queues
-/// from the stages to the output stage are [`McRing`] with batches of 1, as in the MCRingBuffer paper: harvests are
-/// few, own memory, and are wanted at once.
-///
-/// # Errors
-/// If there are more queues than partitions, or no memory; then nothing was read.
-///
-/// # Panics
-/// If a stage panics, with its panic.
-pub fn inspect_over<S: Source, P: ItemProducer, C: ItemConsumer>(
-    sources: impl IntoIterator<Item = S> + Send,
+/// The scan detector alone, in this thread.
+pub(crate) fn scans_alone<S: Source>(
+    sources: impl IntoIterator<Item = S>,
     settings: &Settings,
-    inspection: &Inspection,
-    queues: Vec<(P, C)>,
     progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error) + Send,
-    out: impl FnMut(&[u8]) + Send,
-) -> Result<(Report, Findings), PlanError> {
-    let plan = &Plan { analyzers: queues.len(), ..Plan::default() };
-    plan.check()?;
-    let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::new(&plan.cpus)? };
-    let (damage, out) = (&mut damage, &mut lines_to(out));
-    if queues.is_empty() {
-        return Ok(stages.alone(sources, progress, damage, out));
-    }
-    let harvests = Harvests::of::<McRing>(&[queues.len()], plan.capacity, &Tuning::new().batch(1))?;
-    stages.join(vec![(sources, queues)], harvests, progress, damage, out)
+    damage: Damage<'_, S>,
+) -> Report {
+    let (inspection, plan) =
+        (&Inspection { payload: false, ..Inspection::default() }, &Plan { analyzers: 0, ..Plan::default() });
+    let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::none() };
+    stages.alone(sources, progress, damage, &mut |_: Found<'_>| {}).0
 }
 
 #[derive(Clone, Copy)]
@@ -214,30 +195,16 @@ impl Stages<'_> {
     ) -> Result<(Report, Findings), PlanError> {
         let count = rings.len();
         let share = |ring: usize| ((self.plan.analyzers + count - 1 - ring) / count).max(1);
-        let (items, harvests) = queues(self.plan, &(0..count).map(share).collect::<Vec<_>>())?;
-        self.join(rings.into_iter().zip(items).collect(), harvests, progress, damage, out)
-    }
-
-    /// Joins stages by these queues. Each Dispatcher has its sources and the queues to its own stages. The first one
-    /// runs in the calling thread.
-    fn join<I: IntoIterator<Item = S> + Send, S: Source, P: ItemProducer, C: ItemConsumer>(
-        self,
-        rings: Vec<(I, Vec<(P, C)>)>,
-        harvests: Harvests,
-        progress: &Progress,
-        damage: Damage<'_, S>,
-        out: Out<'_>,
-    ) -> Result<(Report, Findings), PlanError> {
-        let counts: Vec<_> = rings.iter().map(|(_, items)| items.len()).collect();
-        let (mut fronts, mut backs, mut tolds) = (Vec::new(), Vec::new(), Vec::new());
-        for (ring, (sources, items)) in rings.into_iter().enumerate() {
-            let (outlets, inlets): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+        let counts: Vec<_> = (0..count).map(share).collect();
+        let (mut fronts, mut backs, mut tolds, mut harvests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (ring, sources) in rings.into_iter().enumerate() {
+            let (outlets, ends) = queues(self.plan, ring, counts[ring], &mut harvests)?;
             let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
             // Without a bound: at most one end for each packet on its way is in it.
-            let (ends_in, ends) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
-            backs.extend(inlets.into_iter().map(|inlet| (ring, inlet)));
-            fronts.push((sources, Feed::new(outlets, credits), ends_in));
-            tolds.push((ends, creditor));
+            let (steps_in, steps) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
+            backs.extend(ends.into_iter().map(|ends| (ring, ends)));
+            fronts.push((sources, Feed::new(outlets, credits), steps_in));
+            tolds.push((steps, creditor));
         }
         let run = &self.new_run();
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
@@ -247,23 +214,23 @@ impl Stages<'_> {
         // A panic ends all Dispatchers, as it surfaces when the last one has ended.
         let broken = &AtomicBool::new(false);
         Ok(thread::scope(|scope| {
-            let stages: Vec<_> = (backs.into_iter().zip(harvests.senders).enumerate())
-                .map(|(number, ((ring, mut inlet), send))| {
+            let stages: Vec<_> = (backs.into_iter().enumerate())
+                .map(|(number, (ring, (inlet, sender)))| {
                     let body = move || {
                         self.pins.pin(1 + number);
                         let stage = Stage::new(self.settings, self.continuous, self.inspection, run, spares);
                         let end = || end.get().map(|(packets, time): &(Vec<u64>, u64)| (packets[ring], *time));
-                        application(stage, &mut inlet, send, &|| end().unwrap_or_default())
+                        application(stage, inlet, sender, &|| end().unwrap_or_default())
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
                 })
                 .collect();
             let last = 1 + stages.len();
-            let output = spawn(scope, "output", move || {
+            let last_stage = spawn(scope, "output", move || {
                 self.pins.pin(last);
-                (harvests.output)(Collector::new(&counts, self.settings, self.continuous, spares), tolds, out)
+                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, tolds, out)
             });
-            let dispatch = move |(sources, mut feed, mut ends): (I, Feed<P>, Producer<StepEnd, Linked>)| {
+            let dispatch = move |(sources, mut feed, mut ends): (I, Feed, Producer<StepEnd, Linked>)| {
                 let _panic = OnPanic(broken);
                 let damage = |number, error| damage.lock().unwrap_or_else(PoisonError::into_inner)(number, error);
                 // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
@@ -294,7 +261,7 @@ impl Stages<'_> {
             let _ = end.set((packets, max_time));
             let dispatchers: Vec<_> = fronts.into_iter().map(|(clock, ..)| clock.dispatcher).collect();
             let numbers: Vec<_> = stages.into_iter().map(join).collect();
-            let (collector, out) = join(output);
+            let (collector, out) = join(last_stage);
             collector.finish(&dispatchers, numbers, out)
         }))
     }
@@ -312,11 +279,11 @@ impl Stages<'_> {
     /// Runs the first stage. `told` gets the end of each step before any other stage hears of it. The result comes
     /// early if this or another Dispatcher is broken.
     #[expect(clippy::too_many_arguments, reason = "what all Dispatchers share, and what each has")]
-    fn dispatch<S: Source, P: ItemProducer>(
+    fn dispatch<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
         run: &Run,
-        feed: &mut Feed<P>,
+        feed: &mut Feed,
         told: impl FnMut(StepEnd),
         progress: &Progress,
         broken: &AtomicBool,
@@ -455,13 +422,7 @@ impl Drop for OnPanic<'_> {
 }
 
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass<P: ItemProducer>(
-    clock: &mut Clock,
-    feed: &mut Feed<P>,
-    told: &mut impl FnMut(StepEnd),
-    progress: &Progress,
-    time_ns: u64,
-) {
+fn pass(clock: &mut Clock, feed: &mut Feed, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
     let Some(end) = clock.pass(time_ns) else { return };
     if end.snapshot.is_some() {
         feed.ask(progress);
@@ -537,13 +498,14 @@ fn read<S: Source>(
 /// Runs the second stage until its queue is drained.
 fn application(
     mut stage: Stage<'_>,
-    inlet: &mut dyn ItemConsumer,
-    mut send: Sender,
+    mut inlet: Consumer<Item>,
+    mut sender: Producer<Harvest>,
     end: &dyn Fn() -> (u64, u64),
 ) -> (PartialResult, Findings) {
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
-    let mut send = |stage: &mut Stage<'_>| send(stage.take());
+    // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
+    let mut send = |stage: &mut Stage<'_>| drop(sender.push(stage.take()));
     while let Ok(popped) = inlet.pop_batch(&mut items, BATCH) {
         stage.follow(&mut items, &mut send);
         sent += popped;

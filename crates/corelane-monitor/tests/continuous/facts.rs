@@ -6,7 +6,7 @@ use crate::packets::{ACK, FIN, Packet, SECOND, START, SYN, tcp, udp};
 use crate::support::{Act, Case, News, Paced, Watched, plan};
 use corelane_monitor::eve::Events;
 use corelane_monitor::facts::{Facts, Host, Talked};
-use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, ScanEvent, ScanState, Settings, inspect};
+use corelane_monitor::{Findings, Inspection, Plan, Progress, ScanEvent, ScanState, Settings, inspect};
 use corelane_net::capture::{LinkType, Reader};
 use corelane_net::conversation::{LEAST_BYTES, Limits, State};
 use corelane_net::synth::{self, Config, Conversations};
@@ -36,7 +36,7 @@ fn same(name: &str, case: &Case, capture: &[u8]) -> Watched {
     let reader = || Reader::from_bytes(capture.to_vec()).expect("a capture");
     let first = case.alone(reader());
     for analyzers in 1..=3 {
-        let plan = plan(analyzers, QueueKind::ALL[analyzers], [2, 64, 2048][analyzers % 3]);
+        let plan = plan(analyzers, [2, 64, 2048][analyzers % 3]);
         let other = case.watch(reader(), &plan);
         for (number, (own, other)) in steps(&other).iter().zip(steps(&first)).enumerate() {
             // The whole of it would be pages long.
@@ -186,7 +186,7 @@ fn the_steps_of_captures_are_together_the_facts_of_the_whole() {
         let capture = fs::read(folder.join(name)).expect("a file");
         let run = case().alone(Reader::from_bytes(capture.clone()).expect("a capture"));
         let (source, settings) = (Reader::from_bytes(capture).expect("a capture"), Settings::default());
-        let (plan, progress) = (plan(0, QueueKind::Lane, 64), Progress::new());
+        let (plan, progress) = (plan(0, 64), Progress::new());
         let whole = inspect([source], &settings, &case().inspection, &plan, &progress, |_, _| {}, |_| {});
         let (_, whole) = whole.expect("a plan");
         assert_eq!(over(&run.findings), over(&whole), "{name}");
@@ -231,7 +231,7 @@ fn paced(packets: &[Packet], seconds: u64) -> Paced {
 fn seconds(case: &Case, packets: &[Packet], count: u64) -> Vec<Facts> {
     let run = case.alone(paced(packets, count));
     for analyzers in [1, 3] {
-        let plan = Plan { analyzers, ..plan(analyzers, QueueKind::Lane, 64) };
+        let plan = Plan { analyzers, ..plan(analyzers, 64) };
         assert_eq!(run.difference(&case.watch(paced(packets, count), &plan)), None);
     }
     let facts: Vec<_> = steps(&run).into_iter().cloned().collect();
@@ -375,7 +375,7 @@ fn any_packets_are_told_once() {
         }
         let acts: Vec<_> = packets.iter().map(|packet| Act::Record(packet.time_ns, packet.frame())).collect();
         let run = case().alone(Paced::new(LinkType::RAW, acts.clone(), None));
-        let other = case().watch(Paced::new(LinkType::RAW, acts, None), &plan(2, QueueKind::Lane, 64));
+        let other = case().watch(Paced::new(LinkType::RAW, acts, None), &plan(2, 64));
         assert_eq!(run.difference(&other), None, "{round}");
         let total = sums(steps(&run));
         let mut talked = [total.begun, 0, 0];

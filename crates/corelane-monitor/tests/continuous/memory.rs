@@ -5,9 +5,7 @@
 use crate::choices::Choices;
 use crate::packets::SECOND;
 use crate::support::{Case, plan};
-use corelane_monitor::{
-    Found, Inspection, Plan, Probe, Progress, QueueKind, Report, ScanState, Source, limit_memory, watch,
-};
+use corelane_monitor::{Found, Inspection, Plan, Probe, Progress, Report, ScanState, Source, limit_memory, watch};
 use corelane_net::capture::{LinkType, Record};
 use std::convert::Infallible;
 use std::fs;
@@ -236,7 +234,7 @@ fn scenario() {
 fn flood([limit, most]: [u64; 2], payload: bool, packets: u64, make: &(dyn Fn(u64) -> Facts + Sync)) {
     let (limit, most) = (limit << 20, most << 20);
     let mut case = Case { inspection: Inspection { payload, ..Inspection::default() }, ..Case::default() };
-    let plan = plan(1, QueueKind::Lane, 1024);
+    let plan = plan(1, 1024);
     let Case { settings, inspection, .. } = &mut case;
     limit_memory(limit, &plan, settings, payload.then_some(inspection)).expect("enough");
     let per_second = packets / 150;
@@ -258,7 +256,7 @@ const ON_THE_WAY: u64 = 2 << 20;
 fn hours(analyzers: usize, hours: u64, per_second: u64, facts: bool, is_held_up: bool) {
     let source =
         Made { packets: hours * 3600 * per_second, at: 0, per_second, make: |number| usual(number, per_second) };
-    let plan = plan(analyzers, QueueKind::Lane, Plan::CAPACITY);
+    let plan = plan(analyzers, Plan::default().capacity);
     let case = Case { inspection: Inspection { facts, ..Inspection::default() }, ..Case::default() };
     let held_from = if is_held_up { 12 } else { usize::MAX };
     let Measured { bytes, found, report } = measure(source, &case, &plan, 10, held_from);
@@ -319,7 +317,7 @@ fn thirty_days_take_no_more_memory_than_two_hours_with_two_analyzers() {
 fn a_flood_gives_the_same_for_any_number_of_analyzers() {
     for make in [spoofed, scanners] {
         let mut case = Case::scans_only();
-        limit_memory(64 << 20, &plan(4, QueueKind::Lane, 64), &mut case.settings, None).expect("enough");
+        limit_memory(64 << 20, &plan(4, 64), &mut case.settings, None).expect("enough");
         case.continuous.snapshot_s = 5;
         // Less than the least limit, so that it is reached soon.
         case.settings.table_bytes = case.settings.table_bytes.map(|bytes| bytes / 16);
@@ -327,7 +325,7 @@ fn a_flood_gives_the_same_for_any_number_of_analyzers() {
         let alone = case.alone(source());
         assert!(alone.report.evicted.flows > 0 && alone.snapshots() >= 5, "{:?}", alone.report.evicted);
         for analyzers in 1..=4 {
-            let run = case.watch(source(), &plan(analyzers, QueueKind::Lane, 64 * analyzers));
+            let run = case.watch(source(), &plan(analyzers, 64 * analyzers));
             assert_eq!(alone.difference(&run), None, "{analyzers}");
         }
     }
@@ -339,7 +337,7 @@ fn a_scan_that_is_faster_than_a_limit_allows_for_is_found_at_once() {
     const RATE: u64 = 100_000;
     for (flags, within_s) in [(Some(0x02), 1), (None, 1)] {
         let mut case = Case::scans_only();
-        limit_memory(64 << 20, &plan(0, QueueKind::Lane, 64), &mut case.settings, None).expect("enough");
+        limit_memory(64 << 20, &plan(0, 64), &mut case.settings, None).expect("enough");
         let port = |number: u64| (number % 60_000) as u16 + 1;
         let make = |number| {
             let (source, destination) = (0x0a00_0001, 0x0b00_0000);

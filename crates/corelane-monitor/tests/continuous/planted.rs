@@ -2,7 +2,7 @@
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
 use crate::support::{Case, News, Watched, plan};
-use corelane_monitor::{Alert, Probe, QueueKind, ScanEvent, ScanState, Source};
+use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, Source};
 use corelane_net::capture::Record;
 use corelane_net::synth::{self, Config, Generator, Scanned};
 use std::convert::Infallible;
@@ -57,7 +57,7 @@ fn check(config: Config, analyzers: usize) {
     let mut generator = Generator::new(config).expect("a sound configuration");
     let mut case = Case::scans_only();
     case.continuous.snapshot_s = 1;
-    let run = case.watch(Synthetic(&mut generator), &plan(analyzers, QueueKind::Lane, 2048));
+    let run = case.watch(Synthetic(&mut generator), &plan(analyzers, 2048));
     assert_eq!(run.report.packets, packets);
     let truth = generator.truth();
     let (found, ended): (Vec<_>, Vec<_>) = run.scans().into_iter().partition(|event| event.state == ScanState::Found);

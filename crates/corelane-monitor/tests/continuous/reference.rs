@@ -3,7 +3,7 @@
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
 use crate::support::{Case, Watched, plan};
-use corelane_monitor::{Alert, Continuous, Probe, QueueKind, ScanEvent, ScanState, Settings};
+use corelane_monitor::{Alert, Continuous, Probe, ScanEvent, ScanState, Settings};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -390,7 +390,7 @@ proptest! {
     fn scans_and_counts_are_those_of_the_plain_reference(
         packets in packets(), case in cases(), analyzers in prop_oneof![9 => Just(0_usize), 1 => 1..4_usize],
     ) {
-        let run = case.watch(Capture::of(&packets), &plan(analyzers, QueueKind::Lane, 64));
+        let run = case.watch(Capture::of(&packets), &plan(analyzers, 64));
         let expected = analyse(&packets, &case.settings, &case.continuous, None);
         prop_assert_eq!(Expected::of(&run), expected);
         let found = |is_probe: bool| {

@@ -1,10 +1,10 @@
-//! The same output for any number of analyzers, any queue and any capacity.
+//! The same output for any number of analyzers and any capacity.
 
 use crate::captures_folder::captures;
 use crate::packets::Capture;
 use crate::support::Watched;
 use crate::support::{Act, Case, Paced, plan, plans, records};
-use corelane_monitor::{Inspection, Plan, QueueKind, Source};
+use corelane_monitor::{Inspection, Plan, Source};
 use corelane_net::capture::Reader;
 use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::defrag;
@@ -102,7 +102,7 @@ fn what_is_evicted_under_a_limit() {
     let capture = synth::capture(Config { packets: 200_000, hosts: 8000, ..Config::default() }).expect("a capture");
     let mut case = Case::scans_only();
     case.settings.table_bytes = Some(2 << 20);
-    let some = [plan(1, QueueKind::Lane, 64), plan(3, QueueKind::BQueue, 2048), plan(4, QueueKind::Lamport, 100)];
+    let some = [plan(1, 64), plan(3, 2048), plan(4, 100)];
     let run = of_bytes("limited", &case, &some, &capture);
     let evicted = run.report.evicted;
     assert!(evicted.flows > 1000 && evicted.failures > 100, "{evicted:?}");

@@ -4,7 +4,7 @@ use crate::choices::Choices;
 use crate::packets::{Capture, Packet, SECOND, START, SYN, tcp, udp};
 use crate::reference;
 use crate::support::{Act, Case, Paced, Watched, plan, records};
-use corelane_monitor::{Continuous, Found, Progress, QueueKind, ScanState, Silence, Source, watch};
+use corelane_monitor::{Continuous, Found, Progress, ScanState, Silence, Source, watch};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::synth::Conversations;
 use proptest::prelude::*;
@@ -78,7 +78,7 @@ fn check(case: &Case, records: &Records, link: LinkType, end_ns: Option<u64>, se
         let told = choices.below(2) == 0;
         acts.extend(end_ns.filter(|_| !told).map(Act::Pause));
         let paced = Paced::new(link, acts, end_ns.filter(|_| told));
-        let pauses = case.watch(paced, &plan(analyzers, QueueKind::Lane, 64));
+        let pauses = case.watch(paced, &plan(analyzers, 64));
         if pauses.snapshots() < jumps.snapshots() {
             return Err(format!("{} snapshots are less than {}", pauses.snapshots(), jumps.snapshots()));
         }
@@ -142,7 +142,7 @@ fn silence_before_the_first_packet_changes_nothing_even_at_the_beginning_of_time
                 let mut acts = vec![Act::Pause(before.min(first)); 2];
                 acts.extend(plain(&records));
                 let paced = Paced::new(LinkType::RAW, acts, None);
-                let pauses = Case::default().watch(paced, &plan(analyzers, QueueKind::Lane, 64));
+                let pauses = Case::default().watch(paced, &plan(analyzers, 64));
                 // Snapshots too: nothing was there to be counted.
                 let difference = jumps.difference(&pauses);
                 assert_eq!(difference, None, "{first} {before} {analyzers}");
@@ -159,7 +159,7 @@ fn nothing_but_silence_is_an_empty_report() {
         for end_ns in [None, Some(0), Some(u64::MAX)] {
             for analyzers in [0, 2] {
                 let paced = Paced::new(LinkType::RAW, acts.clone(), end_ns);
-                let run = Case::default().watch(paced, &plan(analyzers, QueueKind::Lane, 64));
+                let run = Case::default().watch(paced, &plan(analyzers, 64));
                 assert_eq!((run.report.packets, run.text.len(), run.news.len()), (0, 0, 0));
                 assert_eq!(run.report.times, None);
             }
@@ -243,7 +243,7 @@ fn what_a_pause_brings_about_is_out_before_anything_else_is_read() {
             };
         };
         let (settings, continuous) = (&case.settings, &Continuous::default());
-        let plan = &plan(analyzers, QueueKind::Lane, 64);
+        let plan = &plan(analyzers, 64);
         let never = |_, never: Infallible| match never {};
         let ran = watch([source], settings, continuous, &case.inspection, plan, &Progress::new(), never, out);
         ran.expect("a plan");
@@ -262,7 +262,7 @@ fn a_capture_that_ends_keeps_its_times() {
     let case = Case::default();
     let whole = Capture::of(&packets).run(&case.settings);
     for analyzers in [0, 2] {
-        let (settings, plan) = (&case.settings, &plan(analyzers, QueueKind::Lane, 64));
+        let (settings, plan) = (&case.settings, &plan(analyzers, 64));
         let never = |_, never: Infallible| match never {};
         let mut text = Vec::new();
         let out = |lines: &[u8]| text.extend_from_slice(lines);
@@ -298,7 +298,7 @@ fn scans_stand_behind_the_lines_of_their_step_and_before_those_of_the_next() {
         packets.extend((1..4).map(syn));
         packets.push(udp(START + 1000 * SECOND, "10.0.0.5 4000", "10.0.0.6 53"));
         for analyzers in [0, 1, 3] {
-            let run = case.watch(Capture::of(&packets), &plan(analyzers, QueueKind::Lane, 64)).without_snapshots();
+            let run = case.watch(Capture::of(&packets), &plan(analyzers, 64)).without_snapshots();
             let lines_before = run.text[..run.news[0].0].iter().filter(|&&byte| byte == b'\n').count();
             assert_eq!(lines_before, usize::from(over_s <= failed_s), "{failed_s} {over_s} {analyzers}");
         }

@@ -1,7 +1,7 @@
 //! Stages that fail, and runs that are stopped.
 
 use crate::support::plan;
-use corelane_monitor::{Inspection, Progress, QueueKind, Settings, inspect};
+use corelane_monitor::{Inspection, Progress, Settings, inspect};
 use corelane_net::capture::Reader;
 use corelane_net::synth::Conversations;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ fn a_panic_of_the_output_ends_the_run() {
                 assert!(lines < 100_000, "enough");
             };
             let reader = Reader::from_bytes(capture.clone()).expect("a capture");
-            let plan = plan(analyzers, QueueKind::Lane, capacity);
+            let plan = plan(analyzers, capacity);
             let progress = Progress::new();
             inspect([reader], &Settings::default(), &Inspection::default(), &plan, &progress, |_, _| {}, out)
         }));
@@ -37,7 +37,7 @@ fn a_run_that_is_stopped_tells_what_it_found() {
             text.extend_from_slice(lines);
             progress.stop();
         };
-        let plan = plan(analyzers, QueueKind::Lane, 64);
+        let plan = plan(analyzers, 64);
         let ran = inspect([reader], &Settings::default(), &Inspection::default(), &plan, &progress, |_, _| {}, out);
         let (report, findings) = ran.expect("a plan");
         assert!(report.packets > 1000 && findings.seen.http_requests > 0);

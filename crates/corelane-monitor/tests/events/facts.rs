@@ -4,7 +4,7 @@ use crate::captures_folder::captures;
 use crate::support::{of_bytes, plan, with};
 use corelane_monitor::eve::Events;
 use corelane_monitor::facts::{Facts, NameKind};
-use corelane_monitor::{Inspection, Origin, Plan, QueueKind, Settings, Source};
+use corelane_monitor::{Inspection, Origin, Plan, Settings, Source};
 use corelane_net::capture::{LinkType, Reader, Record};
 use corelane_net::synth::{self, Config, Conversations};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ fn facts_of<S: Source + Send>(name: &str, settings: &Settings, capture: impl Fn(
     for analyzers in 0..=4 {
         let plan = match analyzers {
             0 => Plan { analyzers: 0, ..Plan::default() },
-            n => plan(n, QueueKind::ALL[n % QueueKind::ALL.len()], [2, 64, 2048][n % 3]),
+            n => plan(n, [2, 64, 2048][n % 3]),
         };
         let run = with(capture(), settings, &inspection(), &plan);
         let mut page = Vec::new();

@@ -1,7 +1,7 @@
 //! What both analyses keep stays within what they may.
 
 use crate::support::{of, of_bytes, plan, query};
-use corelane_monitor::{Inspection, PARTITIONS, Progress, QueueKind, Settings, Source};
+use corelane_monitor::{Inspection, PARTITIONS, Progress, Settings, Source};
 use corelane_net::capture::{LinkType, Memory, Options, ReadError, Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::synth::Conversations;
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 fn conversations_and_fragments_stay_within_their_limits() {
     let capture = Conversations { seed: 9, conversations: 5000, trouble: 50, spoofed: 100_000 }.capture();
     let inspection = Inspection { conversations: Limits::new(LEAST_BYTES), ..Inspection::default() };
-    let run = of_bytes(&capture, &inspection, &plan(2, QueueKind::Lane, 64));
+    let run = of_bytes(&capture, &inspection, &plan(2, 64));
     let most = (PARTITIONS * LEAST_BYTES) as u64;
     let reserved = run.findings.conversation_bytes;
     assert!(reserved <= most && reserved > most / 4, "{reserved}");
@@ -88,7 +88,7 @@ fn packets_that_wait_are_limited_in_bytes() {
             [source],
             &Settings::default(),
             &Inspection::default(),
-            &plan(analyzers, QueueKind::Lane, 2048),
+            &plan(analyzers, 2048),
             &Progress::new(),
             |_, never| match never {},
             |events: &[u8]| {
@@ -150,11 +150,7 @@ fn blocks_of_a_file_that_wait_are_limited_in_bytes() {
         capture.extend(frame);
     }
     fs::write(&path, &capture).expect("a file");
-    let alone = of(
-        Reader::open(&path, &Options::default()).expect("a capture"),
-        &Inspection::default(),
-        &plan(0, QueueKind::Lane, 64),
-    );
+    let alone = of(Reader::open(&path, &Options::default()).expect("a capture"), &Inspection::default(), &plan(0, 64));
     for analyzers in [1, 3] {
         let given = Arc::new(AtomicUsize::new(0));
         let reader = Reader::open(&path, &Options::default()).expect("a capture");
@@ -163,7 +159,7 @@ fn blocks_of_a_file_that_wait_are_limited_in_bytes() {
             [Counted { reader, given: given.clone() }],
             &Settings::default(),
             &Inspection::default(),
-            &plan(analyzers, QueueKind::Lane, 2048),
+            &plan(analyzers, 2048),
             &Progress::new(),
             |_, error| panic!("{error}"),
             |events: &[u8]| {
@@ -217,7 +213,7 @@ fn events_that_wait_are_limited_in_bytes() {
             [Again(amplified(), 600)],
             &Settings::default(),
             &Inspection::default(),
-            &plan(analyzers, QueueKind::Lane, 2048),
+            &plan(analyzers, 2048),
             &Progress::new(),
             |_, never| match never {},
             |lines: &[u8]| {

@@ -1,7 +1,7 @@
 //! Which packet an event says it came from.
 
 use crate::support::{of_bytes, plan};
-use corelane_monitor::{Inspection, QueueKind};
+use corelane_monitor::Inspection;
 use corelane_net::capture::{Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::decode::{datagram, mapped};
@@ -41,7 +41,7 @@ fn a_packet_that_is_named_exists_and_is_of_the_conversation() {
         // Many a connection is not closed, and some requests have no answer.
         let capture = Conversations { seed: 4, conversations: 6000, trouble: 100, spoofed }.capture();
         let addresses = addresses(&capture);
-        let run = of_bytes(&capture, &inspection, &plan(2, QueueKind::Lane, 64));
+        let run = of_bytes(&capture, &inspection, &plan(2, 64));
         let mut counts = BTreeMap::<_, [u64; 2]>::new();
         for event in run.events() {
             let kind = event["event_type"].as_str().expect("a type").to_owned();

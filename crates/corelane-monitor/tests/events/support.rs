@@ -1,6 +1,6 @@
 //! Runs of both analyses, and what they gave.
 
-use corelane_monitor::{Findings, Inspection, Plan, Progress, QueueKind, Report, Settings, Source, inspect};
+use corelane_monitor::{Findings, Inspection, Plan, Progress, Report, Settings, Source, inspect};
 use corelane_net::capture::Reader;
 use serde_json::Value;
 
@@ -39,8 +39,8 @@ pub(crate) fn of_bytes(capture: &[u8], inspection: &Inspection, plan: &Plan) -> 
     of(Reader::from_bytes(capture.to_vec()).expect("a capture"), inspection, plan)
 }
 
-pub(crate) fn plan(analyzers: usize, queue: QueueKind, capacity: usize) -> Plan {
-    Plan { analyzers, queue, capacity, ..Plan::default() }
+pub(crate) fn plan(analyzers: usize, capacity: usize) -> Plan {
+    Plan { analyzers, capacity, ..Plan::default() }
 }
 
 /// A query for example.org, in UDP, from one host to this one.

@@ -2,7 +2,7 @@
 
 use crate::captures_folder::captures;
 use crate::support::{of, plan};
-use corelane_monitor::{Inspection, QueueKind};
+use corelane_monitor::Inspection;
 use corelane_net::capture::{Options, Reader};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,7 +83,7 @@ fn the_events_count_what_tshark_counted_but_for_what_is_explained() {
     for file in truth.as_array().expect("a list") {
         let name = file["file"].as_str().expect("a name");
         let reader = Reader::open(&folder.join(name), &Options::default()).expect("a capture");
-        let run = of(reader, &Inspection::default(), &plan(2, QueueKind::Lane, 64));
+        let run = of(reader, &Inspection::default(), &plan(2, 64));
         let mut found = Found::default();
         run.events().for_each(|event| found.event(&event));
         assert_eq!(
@@ -128,7 +128,7 @@ fn a_lost_response_costs_one_response() {
     let Some(folder) = captures() else { return };
     let file = folder.join("http-1000-requests-gap.pcap.gz");
     let reader = Reader::open(&file, &Options::default()).expect("a capture");
-    let run = of(reader, &Inspection::default(), &plan(1, QueueKind::Lane, 64));
+    let run = of(reader, &Inspection::default(), &plan(1, 64));
     let http: Vec<Value> = run.events().filter(|event| event["event_type"] == "http").collect();
     let has = |field: &str| http.iter().filter(|event| !event["http"][field].is_null()).count();
     assert_eq!((has("http_method"), has("status")), (1000, 999));
@@ -154,7 +154,7 @@ fn quic_is_one_event_a_connection() {
         }
         files += 1;
         let reader = Reader::open(&folder.join(name), &Options::default()).expect("a capture");
-        let run = of(reader, &Inspection::default(), &plan(2, QueueKind::Lane, 64));
+        let run = of(reader, &Inspection::default(), &plan(2, 64));
         let mut found = Found::default();
         run.events().for_each(|event| found.event(&event));
         let answers = u64::from(name != "quic-multiple-initial-fragmented-crypto.pcap");

@@ -2,7 +2,7 @@
 
 use crate::captures_folder::captures;
 use crate::support::{Run, plan, query, with};
-use corelane_monitor::{Inspection, Progress, QueueKind, Report, Settings, Source};
+use corelane_monitor::{Inspection, Progress, Report, Settings, Source};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::synth::Tunnel;
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Source for Frames<'_> {
 }
 
 fn run(frames: &[Frame], settings: &Settings, analyzers: usize) -> Run {
-    with(Frames(frames.iter()), settings, &Inspection::default(), &plan(analyzers, QueueKind::Lane, 64))
+    with(Frames(frames.iter()), settings, &Inspection::default(), &plan(analyzers, 64))
 }
 
 fn frames(file: &Path) -> Vec<Frame> {
@@ -244,7 +244,7 @@ fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
             assert!(first.is_none() && left.len() == right.len(), "{name} in {how}: {first:?}");
             assert_eq!(report(&found), report(&expected), "{name} in {how}");
             let sources = [Frames(frames.iter())];
-            let plan = plan(analyzers, QueueKind::Lane, 64);
+            let plan = plan(analyzers, 64);
             let scans =
                 corelane_monitor::run(sources, &OPENED(), &plan, &Progress::new(), |_, _| {}).expect("a report");
             let all = |report: &Report| Report { analyzer_packets: vec![], dispatcher_packets: 0, ..report.clone() };

@@ -2,7 +2,7 @@
 
 use crate::captures_folder::captures;
 use crate::support::{of, of_bytes, plan};
-use corelane_monitor::{Inspection, QueueKind};
+use corelane_monitor::Inspection;
 use corelane_net::capture::{Options, Reader};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn connection_at(port: u16, pieces: &[(bool, &[u8])], second: impl Fn(u32) -> u3
 }
 
 fn events(capture: &[u8]) -> Vec<Value> {
-    of_bytes(capture, &Inspection::default(), &plan(1, QueueKind::Lane, 64)).events().collect()
+    of_bytes(capture, &Inspection::default(), &plan(1, 64)).events().collect()
 }
 
 /// A record with a ClientHello of one cipher suite and no extensions.
@@ -140,7 +140,7 @@ fn captures_of_ssh_give_both_sides() {
         ("ssh-version_199.pcap", 59_139, ["Cisco-1.25", "3cc67"], ["Cisco-1.25", "3cc67"]),
     ] {
         let reader = Reader::open(&folder.join(name), &Options::default()).expect("a capture");
-        let run = of(reader, &Inspection::default(), &plan(2, QueueKind::Lane, 64));
+        let run = of(reader, &Inspection::default(), &plan(2, 64));
         let found: Vec<Value> = run.events().collect();
         let [ssh, flow] = &found[..] else { panic!("{name}: {found:?}") };
         for (side, [software, hash]) in [("client", client), ("server", server)] {

@@ -1,7 +1,7 @@
 //! The monitor contract, rule by rule.
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, tcp};
-use corelane_monitor::{Alert, Ignored, Network, Report, Rule, Settings};
+use corelane_monitor::{Alert, Ignored, Network, Report, Settings};
 
 const CLIENT: &str = "10.0.0.1 40000";
 const SERVER: &str = "10.0.0.2 80";
@@ -11,7 +11,6 @@ const ANY: Settings = Settings {
     syn_timeout_ns: 3 * SECOND,
     vertical_threshold: 0,
     horizontal_threshold: 0,
-    rule: Rule::Timed,
     probes: true,
     tunnels: false,
     ignored: Ignored::none(),
@@ -307,8 +306,6 @@ fn ignoring(sources: &[&str], targets: &[&str]) -> Report {
     let ignored = Ignored { sources: networks(sources), targets: networks(targets) };
     let settings = Settings { ignored, ..Settings::default() };
     let report = Capture::of(&packets).ending(START + 3600 * SECOND).run(&settings);
-    let by_paper = Capture::of(&packets).run(&Settings { rule: Rule::Paper, ..settings });
-    assert_eq!(by_paper.unanswered, report.unanswered);
     // What is no attempt is counted as ever.
     assert_eq!((report.packets, report.tcp, report.flows, report.pairs), (201, 100, 200, Some(52)));
     report
@@ -335,20 +332,4 @@ fn ignored_sources_and_targets_count_for_nothing() {
     // A host that scans and is scanned: a source is no target.
     assert_eq!(counts(ignoring(&["10.0.0.0/16"], &["10.9.9.0/24"])), (100, all(), all()));
     assert_eq!(counts(ignoring(&["10.9.9.9"], &["10.0.7.0/24"])), (25, vec![25; 2], vec![]));
-}
-
-#[test]
-fn the_paper_rule_knows_only_syn_and_syn_ack() {
-    let settings = Settings { rule: Rule::Paper, ..ANY };
-    let run = |packets: &[Packet]| {
-        let report = Capture::of(packets).ending(START + 3600 * SECOND).run(&settings);
-        let times: Vec<_> = report.alerts.iter().map(|alert| alert.time_ns() - START).collect();
-        (report.rejected, report.unanswered, times)
-    };
-    assert_eq!(run(&[there(5, SYN)]), (0, 1, vec![5, 5]));
-    assert_eq!(run(&[there(5, SYN), there(3, SYN), back(9, RST)]), (0, 1, vec![3, 3]));
-    assert_eq!(run(&[there(0, SYN), back(1000 * SECOND, SYN | ACK)]), NONE);
-    assert_eq!(run(&[back(0, SYN | ACK), there(1, SYN)]), NONE);
-    assert_eq!(run(&[there(0, SYN), back(1, SYN | ACK), there(2, SYN)]), NONE);
-    assert_eq!(run(&[back(0, SYN | ACK), back(1, RST)]), NONE);
 }

@@ -3,8 +3,8 @@
 use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN, XMAS};
 use crate::reference::{self, Findings};
 use corelane_monitor::{
-    Counting, Dispatcher, Ignored, MainAnalyzer, Network, Report, Rule, Run, Settings, Slot, StateReport, SubAnalyzer,
-    Told, analyzer_of,
+    Counting, Dispatcher, Ignored, MainAnalyzer, Network, Report, Run, Settings, Slot, StateReport, SubAnalyzer, Told,
+    analyzer_of,
 };
 use corelane_net::synth::Config;
 use proptest::prelude::*;
@@ -110,7 +110,6 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    let rule = prop_oneof![2 => Just(Rule::Timed), 1 => Just(Rule::Paper)];
     let networks =
         ["10.0.0.77", "10.0.0.0/25", "fe80::/15", "fe80:0:0:1::/64"].map(|text| text.parse::<Network>().unwrap());
     let ignored = || prop::collection::vec(prop::sample::select(networks.to_vec()), 0..2);
@@ -118,12 +117,11 @@ fn settings() -> impl Strategy<Value = Settings> {
     let counting =
         (1..500_u64, 0..8_usize).prop_map(|(every, top)| NonZeroU64::new(every).map(|every| Counting { every, top }));
     let counting = prop_oneof![Just(None), counting];
-    (0..3000_u64, 0..4_u64, 0..4_u64, rule, any::<bool>(), ignored, counting, 0..4_usize).prop_map(
-        |(syn_timeout_ns, vertical_threshold, horizontal_threshold, rule, probes, ignored, counting, top)| Settings {
+    (0..3000_u64, 0..4_u64, 0..4_u64, any::<bool>(), ignored, counting, 0..4_usize).prop_map(
+        |(syn_timeout_ns, vertical_threshold, horizontal_threshold, probes, ignored, counting, top)| Settings {
             syn_timeout_ns,
             vertical_threshold,
             horizontal_threshold,
-            rule,
             probes,
             tunnels: false,
             ignored,
@@ -165,20 +163,6 @@ proptest! {
         prop_assert_eq!(report.failed_attempts, report.rejected + report.unanswered);
         prop_assert_eq!(report.packets, packets.len() as u64);
         prop_assert_eq!(report.malformed + report.undecoded, 0);
-    }
-
-    #[test]
-    fn with_the_paper_rule_the_order_of_packets_does_not_matter(packets in packets(), seed in any::<u64>()) {
-        // What is first of a flow, and so a probe, does depend on it.
-        let settings = Settings {
-            rule: Rule::Paper, vertical_threshold: 1, horizontal_threshold: 1, probes: false, ..Settings::default()
-        };
-        let mut shuffled = packets.clone();
-        let mut choices = Choices(seed);
-        for i in (1..shuffled.len()).rev() {
-            shuffled.swap(i, choices.below(i + 1));
-        }
-        prop_assert_eq!(Capture::of(&packets).run(&settings), Capture::of(&shuffled).run(&settings));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Packets made by hand, and captures of them in memory.
 
-use corelane_monitor::{Progress, Report, Settings, Source, run_single};
+use corelane_monitor::{Plan, Progress, Report, Settings, Source, run};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{TCP, UDP};
 use corelane_net::synth::{self, Config, Generator, truth_json};
@@ -110,7 +110,8 @@ impl Capture {
     }
 
     pub(crate) fn run(self, settings: &Settings) -> Report {
-        run_single([self], settings, &Progress::new(), |_, never| match never {})
+        let plan = Plan { analyzers: 0, ..Plan::default() };
+        run([self], settings, &plan, &Progress::new(), |_, never| match never {}).expect("a plan")
     }
 
     pub(crate) fn each(&self, mut sink: impl FnMut(Record<'_>)) {

@@ -1,7 +1,7 @@
 //! Probes other than a SYN, rule by rule, and what is none.
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
-use corelane_monitor::{Alert, Probe, ProbeScan, Report, Rule, Settings};
+use corelane_monitor::{Alert, Probe, ProbeScan, Report, Settings};
 use std::net::IpAddr;
 
 const PSH: u8 = 0x08;
@@ -230,14 +230,11 @@ fn one_of_five_that_answers_makes_it_no_scan() {
 }
 
 #[test]
-fn the_rule_of_attempts_and_its_time_out_are_for_syns() {
-    for settings in
-        [Settings { rule: Rule::Paper, ..Settings::default() }, Settings { syn_timeout_ns: 0, ..Settings::default() }]
-    {
-        for (probe, flags) in KINDS {
-            let report = Capture::of(&probes(SCANNER, ports(30), flags)).run(&settings);
-            assert_eq!((report.probe_scans.len(), report.probe_scans[0].probe), (1, probe));
-        }
+fn the_time_out_of_attempts_is_for_syns() {
+    let settings = Settings { syn_timeout_ns: 0, ..Settings::default() };
+    for (probe, flags) in KINDS {
+        let report = Capture::of(&probes(SCANNER, ports(30), flags)).run(&settings);
+        assert_eq!((report.probe_scans.len(), report.probe_scans[0].probe), (1, probe));
     }
 }
 

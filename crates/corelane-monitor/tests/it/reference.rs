@@ -1,7 +1,7 @@
 //! The monitor contract once more, as plainly as it can be written: everything is collected, then judged.
 
 use crate::packets::{ACK, FIN, Packet, RST, SYN, XMAS};
-use corelane_monitor::{Alert, Probe, ProbeScan, Rule, Settings, SourceCounts};
+use corelane_monitor::{Alert, Probe, ProbeScan, Settings, SourceCounts};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -22,11 +22,6 @@ type History = Vec<(u64, char)>;
 
 /// The failure of a key: whether it was rejected, and when.
 fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, u64)> {
-    if settings.rule == Rule::Paper {
-        let answered = history.iter().any(|&(_, what)| what == 'A');
-        let opened = history.iter().filter(|&&(_, what)| what == 'S').map(|&(time, _)| time).min();
-        return opened.filter(|_| !answered).map(|time| (false, time));
-    }
     let mut opened: Option<u64> = None;
     for &(time, what) in history {
         match opened {

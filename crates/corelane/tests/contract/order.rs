@@ -49,7 +49,7 @@ fn pop_somehow<D: Design<u64>, W>(rx: &mut Consumer<u64, D, W>, from: u64, most:
 }
 
 fn spread(capacity: usize) -> u64 {
-    if capacity < 4 { 5_000 } else { 60_000 }
+    if capacity < 4 { 5_000 } else { 20_000 }
 }
 
 pub(crate) fn single_items_arrive_in_order<C: Case>() {

@@ -18,7 +18,7 @@ fn parking<C: Case>(capacity: usize) -> (Tx<u64, C, Park>, Rx<u64, C, Park>) {
 }
 
 fn hand_over_with_pauses<C: Case, W: Strategy + Sync>(wait: W) {
-    for (capacity, items) in [(1, 1_500), (2, 1_500), (64, 15_000), (300, 15_000)] {
+    for (capacity, items) in [(1, 1_000), (2, 1_000), (64, 5_000), (300, 5_000)] {
         let options = options::<C, _>(capacity, wait.clone()).start_at(usize::MAX - 3);
         let (mut tx, mut rx) = queue_with::<u64, C, _>(capacity, options);
         thread::scope(|scope| {
