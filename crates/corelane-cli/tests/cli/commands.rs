@@ -122,8 +122,7 @@ fn help_version_and_completions() {
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
     }
     let help = run(&mut corelane(["monitor", "--help"])).stdout;
-    let queues = ["lane", "bqueue", "mcring", "multiline", "fastforward", "lamport", "locked"];
-    for part in ["Examples:", "--demo", "130"].into_iter().chain(queues) {
+    for part in ["Examples:", "--demo", "130"] {
         assert!(help.contains(part), "{part} is not in {help}");
     }
     let version = run(&mut corelane(["--version"])).code(0).stdout;
