@@ -26,8 +26,8 @@ use crate::tap::{Copy, CopyEnd, Tap};
 use crate::top::Replay;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
-    Continuous, Counting, Findings, Found, Ignored, Inspection, Plan, PlanError, Refused, Report, Settings, Silence,
-    Source, Steps, Timing, limit_memory,
+    Continuous, Counting, Findings, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report,
+    Settings, Silence, Source, Steps, Timing, limit_memory,
 };
 #[cfg(feature = "libpcap")]
 use corelane_net::capture::LinkType;
@@ -65,8 +65,8 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         return refused(ONLY_ON_LINUX);
     }
     // This comes before a long input is loaded for nothing.
-    let work = match prepare(arguments) {
-        Ok(work) => work,
+    let job = match prepare(arguments) {
+        Ok(job) => job,
         Err(refusal) => return refused(refusal),
     };
     let opened = Start::of(arguments)
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Ok(opened) => opened,
         Err(refusal) => return refused(refusal),
     };
-    match start.publisher(arguments, &work.settings, interrupt) {
+    match start.publisher(arguments, &job.settings, interrupt) {
         Ok(publisher) => outputs.publisher = publisher,
         Err(refusal) => return refused(refusal),
     }
@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
             Ok(inputs) => inputs,
             Err(refusal) => return refused(refusal),
         };
-        let analysed = analyse(inputs, work.task(), &mut outputs, &watch, quiet);
+        let analysed = analyse(inputs, &job, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
     let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
@@ -102,12 +102,12 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = vec![Input::Files(Box::new(Inputs::of("demo", reader, &watch)))];
-    let Some(analysed) = analyse(inputs, work.task(), &mut outputs, &watch, quiet) else { return Exit::Failed };
+    let Some(analysed) = analyse(inputs, &job, &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
     if exit != Exit::Done {
         return exit;
     }
-    match demo::verdict(&planted, &work.settings, &analysed.report) {
+    match demo::verdict(&planted, &job.settings, &analysed.report) {
         Ok(news) => outputs.remark(&format!("Demo: {news}.")),
         Err(wrong) => {
             complain(format_args!("demo: {wrong}; please report this as a bug"));
@@ -116,23 +116,8 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     }
 }
 
-/// What an analysis needs beside its inputs and outputs.
-pub(crate) struct Work {
-    settings: Settings,
-    continuous: Option<Continuous>,
-    inspection: Option<Inspection>,
-    plan: Plan,
-}
-
-impl Work {
-    pub(crate) fn task(&self) -> Task<'_> {
-        let Work { settings, continuous, inspection, plan } = self;
-        Task { settings, continuous: continuous.as_ref(), inspection: inspection.as_ref(), plan }
-    }
-}
-
 /// What the options ask for, or why that cannot be done.
-pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Work, String> {
+pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Job, String> {
     if let Some(refusal) = fruitless(arguments).or_else(|| needs_a_whole_capture(arguments)) {
         return Err(refusal.to_owned());
     }
@@ -140,16 +125,16 @@ pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Work, String> {
         return Err("-: the standard input can be read once only; give it once".to_owned());
     }
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
-    let plan = plan(arguments, inspection.as_ref().is_some_and(|inspection| inspection.payload));
+    let plan = plan(arguments, inspection.payload);
     let limit = arguments.capture.interface.as_ref().map(|_| LIVE_MEMORY);
     if let Some(limit) = arguments.spread.memory_limit.or(limit)
-        && let Err(least) = limit_memory(limit, &plan, &mut settings, inspection.as_mut().filter(|it| it.payload))
+        && let Err(least) = limit_memory(limit, &plan, &mut settings, Some(&mut inspection).filter(|it| it.payload))
     {
         let least = least.div_ceil(1 << 20);
         return Err(format!("--memory-limit: too little for these options; give at least {least}M"));
     }
     plan.check().map_err(with_option)?;
-    Ok(Work { settings, continuous: continuous(arguments), inspection, plan })
+    Ok(Job { settings, plan, inspection, continuous: continuous(arguments) })
 }
 
 fn settings(arguments: &MonitorArguments) -> Settings {
@@ -364,14 +349,11 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
     Confinement { user, folders_rw, readable, keep_net_raw: !arguments.endless.drop_all, inherited }
 }
 
-/// The settings of the second analysis, if the options ask for it.
-fn inspection(arguments: &MonitorArguments) -> Option<Inspection> {
+/// The settings of the second analysis.
+fn inspection(arguments: &MonitorArguments) -> Inspection {
     let outputs = &arguments.outputs;
-    let events = events(arguments);
     let facts = outputs.html.is_some() || outputs.screen;
-    let payload = needs_payload(arguments);
-    let inspection = Inspection { events, payload, facts, ..Inspection::default() };
-    (payload || arguments.is_endless()).then_some(inspection)
+    Inspection { events: events(arguments), payload: needs_payload(arguments), facts, ..Inspection::default() }
 }
 
 /// Whether anything asks for more of packets than their headers, but for a copy of them.
@@ -526,16 +508,6 @@ impl Source for Input {
     }
 }
 
-/// The work on the inputs.
-#[derive(Clone, Copy)]
-pub(crate) struct Task<'a> {
-    settings: &'a Settings,
-    /// The settings of time, if the analysis goes on.
-    continuous: Option<&'a Continuous>,
-    inspection: Option<&'a Inspection>,
-    plan: &'a Plan,
-}
-
 /// The results.
 pub(crate) struct Analysed {
     pub(crate) report: Report,
@@ -547,7 +519,7 @@ pub(crate) struct Analysed {
 /// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
 pub(crate) fn analyse(
     mut inputs: Vec<Input>,
-    task: Task<'_>,
+    job: &Job,
     outputs: &mut Outputs,
     watch: &Watch,
     quiet: bool,
@@ -583,35 +555,11 @@ pub(crate) fn analyse(
     let meter = Meter::start("Analysing", Shows::Captures, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
-    let mut damage = |_, fault| tell(&meter, fault);
-    let Task { settings, continuous, inspection, plan } = task;
     let sources: Vec<_> = inputs.iter_mut().collect();
-    let found = match (continuous, inspection) {
-        (_, None) => corelane_monitor::run(sources, settings, plan, progress, &mut damage).map(|report| (report, None)),
-        (None, Some(inspection)) => {
-            let out = |lines: &[u8]| outputs.events(lines, progress);
-            corelane_monitor::inspect(sources, settings, inspection, plan, progress, &mut damage, out)
-                .map(|(report, findings)| (report, Some(findings)))
-        }
-        (Some(continuous), Some(inspection)) => {
-            let out = |found: Found<'_>| outputs.found(&found, progress, |write| meter.suspend(write));
-            let watched = if sources.len() > 1 {
-                corelane_monitor::watch_rings(
-                    sources,
-                    settings,
-                    continuous,
-                    inspection,
-                    plan,
-                    progress,
-                    &mut damage,
-                    out,
-                )
-            } else {
-                corelane_monitor::watch(sources, settings, continuous, inspection, plan, progress, &mut damage, out)
-            };
-            watched.map(|(report, findings)| (report, inspection.payload.then_some(findings)))
-        }
-    };
+    let damage = &mut |_, fault| tell(&meter, fault);
+    let found = &mut |found: Found<'_>| outputs.found(&found, progress, |write| meter.suspend(write));
+    let observer = Observer { progress, damage, found };
+    let found = if sources.len() > 1 { job.run_rings(sources, observer) } else { job.run(sources, observer) };
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
@@ -636,6 +584,7 @@ pub(crate) fn analyse(
     }
     match found {
         Ok((mut report, findings)) => {
+            let findings = job.inspection.payload.then_some(findings);
             report.capture = outputs.service.as_ref().map(|service| service.captured(&outputs.conditions()));
             if let Some(missing) = missing(&report) {
                 complain(missing);

@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
     let is_live = arguments.interface.is_some();
     let pace = speed(&arguments).filter(|speed| speed.is_finite()).map(Pace::new);
     let monitor = arguments.monitor();
-    let (task, start) = match monitor::prepare(&monitor).and_then(|task| Ok((task, Start::of(&monitor)?))) {
+    let (job, start) = match monitor::prepare(&monitor).and_then(|job| Ok((job, Start::of(&monitor)?))) {
         Ok(prepared) => prepared,
         Err(refusal) => return refused(refusal),
     };
@@ -125,8 +125,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
             inputs.into_iter().map(|input| input.played(|files| Replay::new(files, pace.clone(), &watch))).collect();
     }
     on_screen(&screen, is_live, pace.as_ref(), interrupt, || {
-        let Analysed { report, findings, exit, .. } =
-            monitor::analyse(inputs, task.task(), &mut outputs, &watch, true)?;
+        let Analysed { report, findings, exit, .. } = monitor::analyse(inputs, &job, &mut outputs, &watch, true)?;
         screen.step(&report, findings.as_ref(), report.capture.as_ref());
         Some(exit)
     })

@@ -21,7 +21,7 @@ mod cases {
     use crate::confine::{Confinement, Given, Inherited, Protection, Refusal, User, may_create};
     use corelane::spsc;
     use corelane_monitor::eve::Events;
-    use corelane_monitor::{Inspection, Plan, Progress, Settings};
+    use corelane_monitor::{Found, Inspection, Job, Observer, Plan, Progress, Settings};
     use corelane_net::capture::Reader;
     use corelane_net::synth::{self, Config};
     use landlock::{AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr};
@@ -446,16 +446,16 @@ mod cases {
 
     fn events(capture: Vec<u8>, plan: &Plan) -> Vec<u8> {
         let mut events = Vec::new();
-        corelane_monitor::inspect(
-            [Reader::from_bytes(capture).unwrap()],
-            &Settings::default(),
-            &Inspection { events: Events::ALL, ..Inspection::default() },
-            plan,
-            &Progress::new(),
-            |_, error| panic!("{error}"),
-            |lines| events.extend_from_slice(lines),
-        )
-        .unwrap();
+        let inspection = Inspection { events: Events::ALL, ..Inspection::default() };
+        let job = Job { settings: Settings::default(), plan: plan.clone(), inspection, continuous: None };
+        let damage = &mut |_, error| panic!("{error}");
+        let found = &mut |found: Found<'_>| {
+            if let Found::Lines(lines) = found {
+                events.extend_from_slice(lines);
+            }
+        };
+        let observer = Observer { progress: &Progress::new(), damage, found };
+        job.run([Reader::from_bytes(capture).unwrap()], observer).unwrap();
         assert!(!events.is_empty());
         events
     }

@@ -5,7 +5,7 @@
 //! cargo run --profile dist -p corelane-monitor --example analyze -- [PACKETS [HOSTS [ROUNDS]]]
 //! ```
 
-use corelane_monitor::{Dispatcher, Plan, Progress, Run, Settings, Slot, SubAnalyzer, run};
+use corelane_monitor::{Dispatcher, Job, Observer, Plan, Progress, Run, Settings, Slot, SubAnalyzer};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{Config, capture};
 use std::error::Error;
@@ -31,9 +31,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = capture(config)?;
     let settings = Settings { top: 0, ..Settings::default() };
 
-    let shared = Run::new();
+    let run = Run::new();
     let mut slots = Vec::new();
-    let mut dispatcher = Dispatcher::new(&shared, &settings);
+    let mut dispatcher = Dispatcher::new(&run, &settings);
     let mut all = reader(&bytes)?;
     while all.read(BATCH, |record| dispatcher.record(&record, |_, slot| slots.push(slot)))? > 0 {}
     println!("{} slots", slots.len());
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut input = reader(&bytes)?;
         let mut batch = [Slot::default(); BATCH];
         let mut at = 0;
-        let mut dispatcher = Dispatcher::new(&shared, &settings);
+        let mut dispatcher = Dispatcher::new(&run, &settings);
         let start = Instant::now();
         let mut sink = |_, slot| {
             batch[at % BATCH] = slot;
@@ -59,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         dispatch.push(start.elapsed());
         drop(input);
 
-        let mut analyzer = SubAnalyzer::new(&settings, &shared);
+        let mut analyzer = SubAnalyzer::new(&settings, &run);
         let start = Instant::now();
         slots.chunks(BATCH).for_each(|batch| analyzer.process(batch));
         process.push(start.elapsed());
@@ -70,8 +70,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
         let mut input = reader(&bytes)?;
         let start = Instant::now();
-        let plan = Plan { analyzers: 0, ..Plan::default() };
-        let report = run([&mut input], &settings, &plan, &Progress::new(), |_, error| eprintln!("{error}"))?;
+        let job = Job::scans(settings.clone(), Plan { analyzers: 0, ..Plan::default() });
+        let damage = &mut |_, error| eprintln!("{error}");
+        let observer = Observer { progress: &Progress::new(), damage, found: &mut |_| {} };
+        let (report, _) = job.run([&mut input], observer)?;
         single.push(start.elapsed());
         if round == 0 {
             let (flows, pairs, scans) = (report.flows, report.pairs.unwrap_or_default(), report.alerts.len());

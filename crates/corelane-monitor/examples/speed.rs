@@ -3,7 +3,7 @@
 //!
 //! `cargo run --profile dist -p corelane-monitor --example speed [-- PACKETS [ROUNDS]]`
 
-use corelane_monitor::{Plan, Progress, Settings, run};
+use corelane_monitor::{Job, Observer, Plan, Progress, Settings};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use std::time::Instant;
@@ -24,8 +24,9 @@ fn main() {
             let number = (round + turn) % plans.len();
             let reader = Reader::from_bytes(bytes.clone()).expect("a capture");
             let start = Instant::now();
-            let report = run([reader], &Settings::default(), &plans[number], &Progress::new(), |_, _| {});
-            let report = report.expect("a valid plan");
+            let job = Job::scans(Settings::default(), plans[number].clone());
+            let observer = Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found: &mut |_| {} };
+            let (report, _) = job.run([reader], observer).expect("a valid plan");
             rates[number].push(report.packets as f64 / start.elapsed().as_secs_f64() / 1e6);
             own[number] = report.dispatcher_packets * 100 / report.packets;
         }

@@ -9,7 +9,7 @@
 //!    the global result.
 //! 3. The [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
 //!
-//! The stages use neither threads nor queues themselves. [`run`] runs each in a thread of its own, joined by
+//! The stages use neither threads nor queues themselves. A [`Job`] runs each in a thread of its own, joined by
 //! [lanes](corelane::spsc::lane), or calls them one after the other: the [`Plan`] has their number.
 //!
 //! # Why the answer is always the same
@@ -20,7 +20,7 @@
 //!   the (threshold + 1)-th failure in order of time, and lists are sorted by orders without ties.
 //! - Table positions come from keyed hashes and differ from run to run, but only sets are ever taken from a table.
 //!
-//! [`watch`](watch()) is for runs without an end: on an interface, or over captures by the same rules. Time passes in
+//! With [`Continuous`] a run has no end: on an interface, or over captures by the same rules. Time passes in
 //! [`Steps`], at whose ends alone anything expires, and scans are given out as they are found.
 //!
 //! # Limits
@@ -38,12 +38,13 @@
 //! # Example
 //!
 //! ```no_run
-//! use corelane_monitor::{Plan, Progress, Settings, run};
+//! use corelane_monitor::{Job, Observer, Plan, Progress, Settings};
 //! use corelane_net::capture::{Options, Reader};
 //!
 //! let reader = Reader::open("capture.pcap".as_ref(), &Options::default())?;
-//! let damage = |_, error| eprintln!("{error}");
-//! let report = run([reader], &Settings::default(), &Plan::default(), &Progress::new(), damage)?;
+//! let job = Job::scans(Settings::default(), Plan::default());
+//! let damage = &mut |_, error| eprintln!("{error}");
+//! let (report, _) = job.run([reader], Observer { progress: &Progress::new(), damage, found: &mut |_| {} })?;
 //! report.write_json(std::io::stdout())?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
@@ -56,7 +57,8 @@
 //! | `analyzer/` | SubAnalyzer: flows, attempts, probes, vertical scans, sources |
 //! | `main_analyzer.rs` | MainAnalyzer: horizontal scans, the report |
 //! | `state_report.rs`, `partial_result.rs` | the MainAnalyzer's input while packets flow, and at the end |
-//! | `pipeline.rs`, `share.rs` | stages as threads; moves of partitions |
+//! | `job.rs` | a run: what it depends on, and where its results go |
+//! | `plan.rs` | how many stages there are, and their CPUs |
 //! | `inspect/`, `eve/` | the second analysis; events in Suricata's format |
 //! | `facts/`, `page/` | facts for people; the page that shows them |
 //! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
@@ -75,6 +77,7 @@ pub mod facts;
 mod groups;
 mod hash;
 mod inspect;
+mod job;
 mod key;
 mod main_analyzer;
 mod memory;
@@ -82,14 +85,13 @@ mod network;
 mod page;
 mod pages;
 mod partial_result;
-mod pipeline;
+mod plan;
 mod probe;
 mod report;
 mod room;
 mod run;
 pub mod sensors;
 mod settings;
-mod share;
 pub mod slot;
 mod source;
 mod state_report;
@@ -101,13 +103,14 @@ mod talkers;
 pub use analyzer::SubAnalyzer;
 pub use continuous::{Continuous, ScanEvent, ScanState, UDP_FAILS_NS};
 pub use dispatch::Dispatcher;
-pub use inspect::{Findings, Found, Inspection, Seen, inspect, watch, watch_rings};
+pub use inspect::{Findings, Found, Inspection, Seen};
+pub use job::{Job, Observer};
 pub use main_analyzer::MainAnalyzer;
 pub use memory::limit_memory;
 pub use network::{Ignored, Network};
 pub use page::Origin;
 pub use partial_result::PartialResult;
-pub use pipeline::{Plan, PlanError, run};
+pub use plan::{Plan, PlanError};
 pub use probe::Probe;
 pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timestamp, Timing, Tunnels};
 pub use room::Refused;

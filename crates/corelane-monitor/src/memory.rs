@@ -14,7 +14,7 @@
 
 use crate::facts;
 use crate::inspect::Inspection;
-use crate::pipeline::Plan;
+use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::slot::PARTITIONS;
 use corelane_net::{conversation, defrag};

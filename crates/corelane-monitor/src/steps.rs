@@ -3,7 +3,7 @@
 /// Nanoseconds of a step.
 pub const STEP_NS: u64 = 1_000_000_000;
 
-/// The clock of a run in which time passes in steps: see [`watch`](crate::watch()).
+/// The clock of a run in which time passes in steps: see [`Continuous`](crate::Continuous).
 ///
 /// The largest time so far says which step it is. A packet of a later step ends the earlier ones; so does the clock of
 /// an interface, while no packets come. A packet of a step that has ended gets the time at which the current one began.

@@ -1,6 +1,6 @@
 //! One report, byte for byte, however the work is spread: any number of analyzers, any capacity, and partitions that move.
 
-use corelane_monitor::{Counting, Plan, Progress, Settings, run};
+use corelane_monitor::{Counting, Plan, Progress, Settings};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config};
 use std::fs;
@@ -9,6 +9,10 @@ use std::num::NonZeroU64;
 #[path = "../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
 use captures_folder::captures;
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "support/runs.rs"]
+mod runs;
+use runs::run;
 
 const ANALYZERS: [usize; 7] = [0, 1, 2, 3, 4, 7, 16];
 const CAPACITIES: [usize; 3] = [2, 64, 2048];

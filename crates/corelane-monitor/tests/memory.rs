@@ -2,13 +2,18 @@
 //!
 //! The process's most memory counts, so this is a program of its own.
 
-use corelane_monitor::{Inspection, Plan, Progress, Report, Settings, Source, inspect, limit_memory, run};
+use corelane_monitor::{Inspection, Plan, Progress, Report, Settings, Source, limit_memory};
 use corelane_net::capture::{LinkType, Reader, Record};
 use corelane_net::synth::{self, Config};
 use std::convert::Infallible;
 use std::fs;
 use std::io::Write;
 use std::sync::Mutex;
+
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "support/runs.rs"]
+mod runs;
+use runs::{inspect, run};
 
 /// A source that probes all ports of hosts, and SYNs of sources that do not exist to one host, by turns.
 struct Flood {

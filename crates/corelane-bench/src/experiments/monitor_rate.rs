@@ -5,7 +5,7 @@ use crate::measure::{Failure, Outcome, Reading};
 use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
 use crate::setting::Setting;
 use corelane_monitor::eve::Events;
-use corelane_monitor::{Inspection, Plan as Spread, Progress, Report, Settings, inspect, run};
+use corelane_monitor::{Inspection, Job, Observer, Plan as Spread, Progress, Report, Settings};
 use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config, Conversations};
 use cpu_time::ProcessTime;
@@ -84,9 +84,7 @@ fn packets(setting: &Setting, spread: &Spread) -> Outcome {
     let packets = if setting.quick { QUICK_PACKETS } else { PACKETS };
     let make = |packets| synth::capture(Config { packets, ..Config::default() }).expect("a valid configuration");
     let settings = Settings { probes: false, top: 0, ..Settings::default() };
-    analysis(made(&MADE, packets, make), |reader| {
-        run([reader], &settings, spread, &Progress::new(), |_, _| {}).map_err(unable)
-    })
+    analysis(made(&MADE, packets, make), |reader| run(reader, &Job::scans(settings, spread.clone())))
 }
 
 /// Looks into all conversations of a capture.
@@ -96,10 +94,13 @@ fn looked_into(setting: &Setting, spread: &Spread) -> Outcome {
     let make = |conversations| Conversations { seed: 1, conversations, trouble: 5, spoofed: 0 }.capture();
     let settings = Settings { top: 0, ..Settings::default() };
     let inspection = Inspection { events: Events::NONE, ..Inspection::default() };
-    analysis(made(&MADE, conversations, make), |reader| {
-        let outcome = inspect([reader], &settings, &inspection, spread, &Progress::new(), |_, _| {}, |_: &[u8]| {});
-        outcome.map(|(report, _)| report).map_err(unable)
-    })
+    let job = Job { settings, plan: spread.clone(), inspection, continuous: None };
+    analysis(made(&MADE, conversations, make), |reader| run(reader, &job))
+}
+
+fn run(reader: Reader, job: &Job) -> Result<Report, Failure> {
+    let observer = Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found: &mut |_| {} };
+    job.run([reader], observer).map(|(report, _)| report).map_err(unable)
 }
 
 fn unable(error: impl Display) -> Failure {

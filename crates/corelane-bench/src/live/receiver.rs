@@ -3,7 +3,7 @@
 use super::Contender;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
-    Continuous, Found, Inspection, Plan as Spread, Progress, Settings, Silence, Source, limit_memory, watch,
+    Continuous, Found, Inspection, Job, Observer, Plan as Spread, Progress, Settings, Silence, Source, limit_memory,
 };
 use corelane_net::capture::Record;
 use corelane_net::capture::live::{Live, LiveError, Options, Statistics};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The longest wait for a record, as in `corelane monitor`.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Records that are read at a time, as in [`watch`].
+/// Records that are read at a time, as by the monitor.
 const READ: usize = 4096;
 /// The memory that `corelane monitor -i` may use.
 const MEMORY: u64 = 1 << 30;
@@ -143,18 +143,18 @@ fn monitor(wire: Wire<'_>, analyzers: usize, eve: bool) -> Result<(), String> {
         .map_err(|least| format!("the plan needs {least} bytes"))?;
     let mut failure = None;
     let progress = Progress::new();
-    let fail = |_, error: LiveError| {
+    let damage = &mut |_, error: LiveError| {
         failure.get_or_insert_with(|| error.to_string());
         progress.stop();
     };
     let mut bytes = 0;
-    let drop_events = |found: Found<'_>| match found {
+    let found = &mut |found: Found<'_>| match found {
         Found::Lines(lines) => bytes += black_box(lines).len(),
         found => _ = black_box(found),
     };
-    let continuous = Continuous { ready_bytes: Continuous::READY, ..Continuous::default() };
-    watch([wire], &settings, &continuous, &inspection, &plan, &progress, fail, drop_events)
-        .map_err(|error| error.to_string())?;
+    let continuous = Some(Continuous { ready_bytes: Continuous::READY, ..Continuous::default() });
+    let job = Job { settings, plan, inspection, continuous };
+    job.run([wire], Observer { progress: &progress, damage, found }).map_err(|error| error.to_string())?;
     black_box(bytes);
     failure.map_or(Ok(()), Err)
 }

@@ -136,7 +136,7 @@ impl Outputs {
 
     /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis
     /// ends.
-    pub(super) fn events(&mut self, lines: &[u8], progress: &Progress) {
+    fn events(&mut self, lines: &[u8], progress: &Progress) {
         if let Some(eve) = &mut self.eve
             && !eve.stream.put(lines)
             && eve.is_stdout
@@ -145,7 +145,7 @@ impl Outputs {
         }
     }
 
-    /// Writes what an analysis that goes on has found. What goes where the progress is shown is written by `beside`.
+    /// Writes what an analysis has found so far. What goes where the progress is shown is written by `beside`.
     pub(super) fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
         if let Some(screen) = &self.screen {
             return screen.found(found, || self.service.as_ref().map(|service| service.captured(&[])));

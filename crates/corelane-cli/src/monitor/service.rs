@@ -269,7 +269,7 @@ fn capture(numbers: &mut Snapshot, facts: &Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelane_monitor::{Continuous, Found, Inspection, Plan, Progress, Settings, Silence, Source};
+    use corelane_monitor::{Continuous, Found, Inspection, Job, Observer, Plan, Progress, Settings, Silence, Source};
     use corelane_net::capture::{LinkType, Record};
     use std::convert::Infallible;
     use std::io::{Read, Write};
@@ -347,17 +347,19 @@ mod tests {
 
     /// A run over a crowd, all in one thread, with a snapshot every so many seconds; how long it took.
     fn run(crowd: Crowd, snapshot_s: u64, mut each: impl FnMut(&Report, &Findings) + Send) -> Duration {
-        let continuous = Continuous { snapshot_s, ..Continuous::default() };
-        let (inspection, plan) = (Inspection::default(), Plan { analyzers: 0, ..Plan::default() });
+        let job = Job {
+            settings: Settings::default(),
+            plan: Plan { analyzers: 0, ..Plan::default() },
+            inspection: Inspection::default(),
+            continuous: Some(Continuous { snapshot_s, ..Continuous::default() }),
+        };
         let start = Instant::now();
-        let out = |found: Found<'_>| {
+        let found = &mut |found: Found<'_>| {
             if let Found::Snapshot(report, findings) = found {
                 each(report, findings);
             }
         };
-        let (settings, progress) = (Settings::default(), Progress::new());
-        corelane_monitor::watch([crowd], &settings, &continuous, &inspection, &plan, &progress, |_, _| {}, out)
-            .unwrap();
+        job.run([crowd], Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found }).unwrap();
         start.elapsed()
     }
 

@@ -8,6 +8,7 @@ use crate::continuous::{Continuous, ScanEvent, ScanState, Scans};
 use crate::dispatch::Dispatcher;
 use crate::facts::{self, Facts, StageFacts};
 use crate::main_analyzer::MainAnalyzer;
+use crate::partial_result::PartialResult;
 use crate::report::{LATEST, ProbeScan, Report};
 use crate::settings::Settings;
 use crate::state_report::StateReport;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 pub enum Found<'a> {
     /// Events of conversations: lines of JSON, any number of them. None mean that no more are at hand.
     Lines(&'a [u8]),
-    /// A scan was found, or has ended. Only where [time passes in steps](crate::watch()).
+    /// A scan was found, or has ended. Only where [time passes in steps](crate::Continuous).
     Scan(&'a ScanEvent),
     /// The state reports of failures and answers, in any order, where they are [asked for](Continuous::reports).
     Step {
@@ -229,11 +230,12 @@ impl<'a> Collector<'a> {
         out(Found::Snapshot(&report, &findings));
     }
 
-    /// The run is over: makes the report of the numbers of all stages.
+    /// The run is over: makes the report of the numbers of all stages, with those of the Dispatchers' own analyses.
     pub(super) fn finish(
         mut self,
         dispatchers: &[Dispatcher],
         mut numbers: Vec<Numbers>,
+        own: impl IntoIterator<Item = Option<PartialResult>>,
         out: &mut dyn FnMut(Found<'_>),
     ) -> (Report, Findings) {
         let end_ns = dispatchers.iter().map(Dispatcher::max_time).max().unwrap_or(0);
@@ -241,7 +243,8 @@ impl<'a> Collector<'a> {
             scans.finish(end_ns, |event| tell(event, &mut self.latest, out));
         }
         self.give_out_reports(end_ns, true, out);
-        let main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
+        let mut main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
+        own.into_iter().flatten().for_each(|own| main.dispatchers_result(own));
         let mut gathered: Vec<_> = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
         gathered.extend(take_facts(&mut numbers));
         self.report(main, dispatchers, numbers, gathered)

@@ -34,7 +34,7 @@ pub struct Findings {
     /// The same for fragments.
     pub fragment_bytes: u64,
     /// Facts for people, if they were [gathered](crate::Inspection::facts): of a whole capture, or, where [time passes
-    /// in steps](crate::watch()), of the time since the last [snapshot](crate::Found::Snapshot), in the end too. All
+    /// in steps](crate::Continuous), of the time since the last [snapshot](crate::Found::Snapshot), in the end too. All
     /// other numbers are of the time since the start.
     pub facts: Option<Box<Facts>>,
 }

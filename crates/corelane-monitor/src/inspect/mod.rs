@@ -1,6 +1,8 @@
-//! The second analysis: the protocols and events of the conversations of a capture.
+//! The stages of every run, and the second analysis: the protocols and events of the conversations of a capture.
 //!
-//! It runs on the same stages as the scan detector, and together with it. The stages are those of the B-Queue paper's
+//! Where only headers count and time does not pass, the Dispatcher decodes and hands over slots, and partitions move
+//! (`share.rs`). All else here is about runs whose stages decode: the scan detector runs together with the second
+//! analysis, or alone without an end. Those stages are those of the B-Queue paper's
 //! pipeline (section 5.3, Figure 11). An input stage balances packets over pipelines. Application stages run a TCP/IP
 //! stack, a protocol identifier and the parsers to completion. An output stage collects results round robin.
 //!
@@ -54,7 +56,7 @@
 //!
 //! The argument needs queues that show every item in them, as the lane does.
 //!
-//! Partitions do not move here, as they do in `share.rs`: a stage has several times the Dispatcher's work, and all that
+//! Partitions do not move then: a stage has several times the Dispatcher's work, and all that
 //! a conversation holds would have to move with it.
 //!
 //! # Where things are
@@ -67,6 +69,7 @@
 //! | `lines.rs`, `merge.rs` | events and their order |
 //! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
 //! | `pipeline.rs`, `queues.rs` | stages as threads or in one thread; queues |
+//! | `share.rs` | stages that get slots; moves of partitions |
 //! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod collect;
@@ -78,14 +81,15 @@ mod merge;
 mod pipeline;
 mod queues;
 mod records;
+mod share;
 mod stage;
 mod summary;
 mod talk;
 
 pub use collect::Found;
 pub use findings::{Findings, Seen};
-pub(crate) use pipeline::scans_alone;
-pub use pipeline::{inspect, watch, watch_rings};
+pub(crate) use pipeline::start;
+pub(crate) use share::Sharing;
 
 use crate::eve::Events;
 use corelane_net::{conversation, defrag};
@@ -102,7 +106,7 @@ pub struct Inspection {
     /// Whether conversations are followed. If not there are no events of theirs, and the work for them is saved.
     pub payload: bool,
     /// Whether [facts](Findings::facts) for people are gathered, for which conversations have to be followed. They are
-    /// of a whole capture; in a run [without an end](crate::watch()) of the time between two
+    /// of a whole capture; in a run [without an end](crate::Continuous) of the time between two
     /// [snapshots](Found::Snapshot).
     pub facts: bool,
 }

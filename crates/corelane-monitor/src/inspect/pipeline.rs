@@ -1,17 +1,19 @@
 //! The stages of the second analysis as threads joined by queues, or one after the other.
 
 use super::Inspection;
-use super::collect::{Collector, Found, StepEnd};
+use super::collect::{Collector, StepEnd};
 use super::feed::{Credits, Feed, Marks};
 use super::findings::Findings;
 use super::item::{Frame, Item};
 use super::lines::Spares;
-use super::queues::{Out, output, queues};
+use super::queues::{HARVESTS, channels, output};
+use super::share::{self, Inlet, Shares, Sharing, sub_analysis};
 use super::stage::{ENOUGH, Harvest, Stage};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
+use crate::job::{Job, Observer};
 use crate::partial_result::PartialResult;
-use crate::pipeline::{Damage, Pins, Plan, PlanError, join, spawn};
+use crate::plan::{Pins, Plan, PlanError};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
@@ -29,136 +31,29 @@ const BATCH: usize = 256;
 /// Records that are read at a time.
 const READ: usize = 4096;
 
-/// Runs both analyses over the records of all sources, as one capture in this order. The scan detector's report is the
-/// same as that of [`run`](crate::run()).
-///
-/// `out` gets the events of conversations: lines of JSON in their order, any number of them at a time. It gets an empty
-/// slice when no more are at hand, so that a caller that gathers lines does not hold them back. It is called in a
-/// thread of its own if the plan has any. The alerts and statistics that follow from the report are written by
-/// [`eve`](crate::eve). Otherwise this is the same as [`run`](crate::run()), but partitions do not move.
-///
-/// # Errors
-/// If the plan cannot be carried out; then nothing was read.
-///
-/// # Panics
-/// If a stage panics, with its panic.
-pub fn inspect<S: Source>(
-    sources: impl IntoIterator<Item = S> + Send,
-    settings: &Settings,
-    inspection: &Inspection,
-    plan: &Plan,
-    progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error) + Send,
-    out: impl FnMut(&[u8]) + Send,
+/// Runs a job over the sources of each Dispatcher, usually one.
+pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
+    job: &Job,
+    mut rings: Vec<I>,
+    observer: Observer<'_, S::Error>,
 ) -> Result<(Report, Findings), PlanError> {
-    begin(sources, settings, None, inspection, plan, progress, &mut damage, &mut lines_to(out))
-}
-
-/// Runs both analyses over records that may come for months: an interface, or captures as if they came from one.
-///
-/// Time passes in [`Steps`](crate::Steps), and nothing is kept for ever: conversations and flows end when they are
-/// silent, failures are forgotten, and scans are told at once. So memory does not grow with time. Flows and scans
-/// differ from those of [`inspect`] where something was forgotten, and the report counts flows as begun and has no
-/// address pairs. [`Settings::counting`] and [`Settings::top`] need a whole capture and are not heeded.
-///
-/// `out` gets all that is found as it comes, in an order that depends on the packets alone: events of conversations by
-/// packet; and at the end of a step its scans, behind all that its end has brought about. Otherwise this is the same as
-/// [`inspect`].
-///
-/// # Errors
-/// If the plan cannot be carried out; then nothing was read.
-///
-/// # Panics
-/// If a stage panics, with its panic.
-#[expect(clippy::too_many_arguments, reason = "those of `inspect`, and the settings of time")]
-pub fn watch<S: Source>(
-    sources: impl IntoIterator<Item = S> + Send,
-    settings: &Settings,
-    continuous: &Continuous,
-    inspection: &Inspection,
-    plan: &Plan,
-    progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error) + Send,
-    mut out: impl FnMut(Found<'_>) + Send,
-) -> Result<(Report, Findings), PlanError> {
-    begin(sources, &of_steps(settings), Some(continuous), inspection, plan, progress, &mut damage, &mut out)
-}
-
-/// The same as [`watch`], over the rings of one interface, each read in a thread of its own by a Dispatcher with stages
-/// of its own: at least one, and their share of [`Plan::analyzers`]. No address pair may be in two rings.
-///
-/// A step is over for scans when all rings have passed it. The events are those of one ring, but for their order, the
-/// numbers of packets and the names of flows. Errors come with the number of the source, which is always 0.
-///
-/// # Errors
-/// As [`watch`].
-///
-/// # Panics
-/// As [`watch`].
-#[expect(clippy::too_many_arguments, reason = "those of `watch`")]
-pub fn watch_rings<S: Source + Send>(
-    rings: Vec<S>,
-    settings: &Settings,
-    continuous: &Continuous,
-    inspection: &Inspection,
-    plan: &Plan,
-    progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error) + Send,
-    mut out: impl FnMut(Found<'_>) + Send,
-) -> Result<(Report, Findings), PlanError> {
-    let settings = &of_steps(settings);
+    let Job { settings, plan, inspection, continuous } = job;
     plan.check()?;
     let pins = &Pins::new(&plan.cpus)?;
-    let stages = Stages { settings, continuous: Some(continuous), inspection, plan, pins };
-    // Of the type that `watch` is called with, mostly: each is compiled for its own.
-    let rings: Vec<_> = rings.into_iter().map(|ring| vec![ring]).collect();
-    stages.as_dispatcher(|| stages.run(rings, progress, &mut damage, &mut out))
-}
-
-/// The settings without those that need a whole capture.
-fn of_steps(settings: &Settings) -> Settings {
-    Settings { counting: None, top: 0, ..settings.clone() }
-}
-
-#[expect(clippy::too_many_arguments, reason = "those of `watch`")]
-fn begin<S: Source>(
-    sources: impl IntoIterator<Item = S> + Send,
-    settings: &Settings,
-    continuous: Option<&Continuous>,
-    inspection: &Inspection,
-    plan: &Plan,
-    progress: &Progress,
-    damage: Damage<'_, S>,
-    out: Out<'_>,
-) -> Result<(Report, Findings), PlanError> {
-    plan.check()?;
-    let pins = &Pins::new(&plan.cpus)?;
-    let stages = Stages { settings, continuous, inspection, plan, pins };
-    stages.as_dispatcher(|| match plan.analyzers {
-        0 => Ok(stages.alone(sources, progress, damage, out)),
-        _ => stages.run(vec![sources], progress, damage, out),
-    })
-}
-
-fn lines_to(mut out: impl FnMut(&[u8])) -> impl FnMut(Found<'_>) {
-    move |found| {
-        if let Found::Lines(lines) = found {
-            out(lines);
+    // Without those that need a whole capture.
+    let of_steps = continuous.as_ref().map(|_| Settings { counting: None, top: 0, ..settings.clone() });
+    let settings = of_steps.as_ref().unwrap_or(settings);
+    let stages = Stages { settings, continuous: continuous.as_ref(), inspection, plan, pins };
+    stages.as_dispatcher(|| match rings.pop() {
+        Some(sources) if rings.is_empty() && plan.analyzers == 0 => match stages.shares() {
+            true => stages.alone_with_slots(sources, observer),
+            false => Ok(stages.alone(sources, observer)),
+        },
+        last => {
+            rings.extend(last);
+            stages.run(rings, observer)
         }
-    }
-}
-
-/// The scan detector alone, in this thread.
-pub(crate) fn scans_alone<S: Source>(
-    sources: impl IntoIterator<Item = S>,
-    settings: &Settings,
-    progress: &Progress,
-    damage: Damage<'_, S>,
-) -> Report {
-    let (inspection, plan) =
-        (&Inspection { payload: false, ..Inspection::default() }, &Plan { analyzers: 0, ..Plan::default() });
-    let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::none() };
-    stages.alone(sources, progress, damage, &mut |_: Found<'_>| {}).0
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -189,24 +84,36 @@ impl Stages<'_> {
     fn run<I: IntoIterator<Item = S> + Send, S: Source>(
         self,
         rings: Vec<I>,
-        progress: &Progress,
-        damage: Damage<'_, S>,
-        out: Out<'_>,
+        Observer { progress, damage, found: out }: Observer<'_, S::Error>,
     ) -> Result<(Report, Findings), PlanError> {
         let count = rings.len();
         let share = |ring: usize| ((self.plan.analyzers + count - 1 - ring) / count).max(1);
-        let counts: Vec<_> = (0..count).map(share).collect();
+        let mut counts: Vec<_> = (0..count).map(share).collect();
+        let run = &self.new_run();
         let (mut fronts, mut backs, mut tolds, mut harvests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (ring, sources) in rings.into_iter().enumerate() {
-            let (outlets, ends) = queues(self.plan, ring, counts[ring], &mut harvests)?;
+        for (ring, (sources, count)) in rings.into_iter().zip(&mut counts).enumerate() {
             let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
             // Without a bound: at most one end for each packet on its way is in it.
             let (steps_in, steps) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
-            backs.extend(ends.into_iter().map(|ends| (ring, ends)));
-            fronts.push((sources, Feed::new(outlets, credits), steps_in));
+            let capacity = self.plan.capacity;
+            let (mut senders, queues) = channels(capacity.min(HARVESTS), *count + usize::from(self.shares()))?;
+            let (front, inlets): (_, Vec<_>) = if self.shares() {
+                let (slots, inlets) = channels(capacity, *count)?;
+                let ends = slots.into_iter().zip(inlets).map(share::ends).collect::<Result<Vec<_>, _>>();
+                let (outlets, inlets): (_, Vec<_>) = ends.map_err(PlanError::Queue)?.into_iter().unzip();
+                let own = senders.pop().expect("one more than stages");
+                let shares = Shares::new(self.plan.sharing(), self.settings, run, outlets, own);
+                (Front::Slots(Box::new(shares)), inlets.into_iter().map(Back::Slots).collect())
+            } else {
+                let (items, inlets) = channels(capacity, *count)?;
+                (Front::Items(Feed::new(items, credits)), inlets.into_iter().map(Back::Items).collect())
+            };
+            *count = queues.len();
+            harvests.extend(queues.into_iter().enumerate().map(|(stage, queue)| (ring, stage, queue)));
+            backs.extend(inlets.into_iter().zip(senders).map(|(inlet, sender)| (ring, inlet, sender)));
+            fronts.push((sources, front, steps_in));
             tolds.push((steps, creditor));
         }
-        let run = &self.new_run();
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
         let end = &OnceLock::new();
         let spares = &Spares::default();
@@ -215,12 +122,21 @@ impl Stages<'_> {
         let broken = &AtomicBool::new(false);
         Ok(thread::scope(|scope| {
             let stages: Vec<_> = (backs.into_iter().enumerate())
-                .map(|(number, (ring, (inlet, sender)))| {
+                .map(|(number, (ring, inlet, sender))| {
                     let body = move || {
                         self.pins.pin(1 + number);
-                        let stage = Stage::new(self.settings, self.continuous, self.inspection, run, spares);
                         let end = || end.get().map(|(packets, time): &(Vec<u64>, u64)| (packets[ring], *time));
-                        application(stage, inlet, sender, &|| end().unwrap_or_default())
+                        let end = || end().unwrap_or_default();
+                        match inlet {
+                            Back::Items(items) => {
+                                let stage = Stage::new(self.settings, self.continuous, self.inspection, run, spares);
+                                application(stage, items, sender, &end)
+                            }
+                            Back::Slots(slots) => {
+                                let result = sub_analysis(self.settings, run, slots, sender, || end().1);
+                                (result, Findings::default())
+                            }
+                        }
                     };
                     spawn(scope, &format!("analyzer {number}"), body)
                 })
@@ -230,13 +146,13 @@ impl Stages<'_> {
                 self.pins.pin(last);
                 output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, tolds, out)
             });
-            let dispatch = move |(sources, mut feed, mut ends): (I, Feed, Producer<StepEnd, Linked>)| {
+            let dispatch = move |(sources, mut front, mut ends): (I, Front, Producer<StepEnd, Linked>)| {
                 let _panic = OnPanic(broken);
                 let damage = |number, error| damage.lock().unwrap_or_else(PoisonError::into_inner)(number, error);
                 // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
                 let told = |end| drop(ends.push(end));
-                let clock = self.dispatch(sources, run, &mut feed, told, progress, broken, damage);
-                (clock, feed, ends)
+                let clock = self.dispatch(sources, run, &mut front, told, progress, broken, damage);
+                (clock, front, ends)
             };
             let mut fronts = fronts.into_iter();
             let first = fronts.next();
@@ -254,16 +170,23 @@ impl Stages<'_> {
             // The run ends for all at one time.
             let max_time = fronts.iter().map(|(clock, ..)| clock.dispatcher.max_time()).max().unwrap_or(0);
             let begun_ns = fronts.iter().map(|(clock, ..)| clock.dispatcher.begun_ns()).max().unwrap_or(0);
-            for (clock, feed, ends) in &mut fronts {
-                pass(clock, feed, &mut |end| drop(ends.push(end)), progress, begun_ns);
+            for (clock, front, ends) in &mut fronts {
+                pass(clock, front, &mut |end| drop(ends.push(end)), progress, begun_ns);
             }
             let packets = fronts.iter().map(|(clock, ..)| clock.dispatcher.packets()).collect();
             let _ = end.set((packets, max_time));
-            let dispatchers: Vec<_> = fronts.into_iter().map(|(clock, ..)| clock.dispatcher).collect();
+            // Closes the queues.
+            let ended = fronts.into_iter().map(|(clock, front, _)| (clock.dispatcher, front.finish(max_time)));
+            let (dispatchers, own): (Vec<_>, Vec<_>) = ended.unzip();
             let numbers: Vec<_> = stages.into_iter().map(join).collect();
             let (collector, out) = join(last_stage);
-            collector.finish(&dispatchers, numbers, out)
+            collector.finish(&dispatchers, numbers, own, out)
         }))
+    }
+
+    /// Whether the Dispatcher decodes, and analyses a share: where only headers count, and time does not pass.
+    fn shares(&self) -> bool {
+        !self.inspection.payload && self.continuous.is_none()
     }
 
     /// The first stage's work, before it has begun.
@@ -283,13 +206,13 @@ impl Stages<'_> {
         self,
         sources: impl IntoIterator<Item = S>,
         run: &Run,
-        feed: &mut Feed,
+        front: &mut Front,
         told: impl FnMut(StepEnd),
         progress: &Progress,
         broken: &AtomicBool,
         mut damage: impl FnMut(usize, S::Error),
     ) -> Clock {
-        let state = RefCell::new((self.dispatcher(run), feed, told));
+        let state = RefCell::new((self.dispatcher(run), front, told));
         read(
             sources,
             progress,
@@ -301,26 +224,18 @@ impl Stages<'_> {
             },
             &mut damage,
             |source| {
-                let (clock, feed, told) = &mut *state.borrow_mut();
+                let (clock, front, told) = &mut *state.borrow_mut();
                 let before = (clock.dispatcher.packets(), clock.dispatcher.bytes());
-                feed.records_in(source.memory());
-                let read = read_ahead(source, READ, |mut record| {
-                    if let Some(end) = clock.packet(&mut record) {
-                        if end.snapshot.is_some() {
-                            feed.ask(progress);
-                        }
-                        told(end);
-                    }
-                    let place = clock.dispatcher.locate(&record);
-                    feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
-                });
-                feed.pause(clock.dispatcher.packets() + 1);
+                let read = match front {
+                    Front::Items(feed) => read_items(source, clock, feed, told, progress),
+                    Front::Slots(shares) => read_slots(source, &mut clock.dispatcher, shares),
+                };
                 progress.add(clock.dispatcher.packets() - before.0, clock.dispatcher.bytes() - before.1);
                 read
             },
             |time_ns| {
-                let (clock, feed, told) = &mut *state.borrow_mut();
-                pass(clock, feed, told, progress, time_ns);
+                let (clock, front, told) = &mut *state.borrow_mut();
+                pass(clock, front, told, progress, time_ns);
             },
         );
         state.into_inner().0
@@ -336,13 +251,38 @@ impl Stages<'_> {
         run
     }
 
+    /// Runs the scan detector in this thread: all partitions are the Dispatcher's share.
+    fn alone_with_slots<S: Source>(
+        self,
+        sources: impl IntoIterator<Item = S>,
+        Observer { progress, mut damage, found: out }: Observer<'_, S::Error>,
+    ) -> Result<(Report, Findings), PlanError> {
+        let (run, spares) = (self.new_run(), Spares::default());
+        // One harvest for each read, taken behind it, and one at the end.
+        let (harvests, mut queue) = spsc::try_channel(2).map_err(PlanError::Queue)?;
+        let mut shares = Shares::new(Sharing::Fixed, self.settings, &run, Vec::new(), harvests);
+        let mut dispatcher = Dispatcher::new(&run, self.settings);
+        let mut collector = Collector::new(&[1], self.settings, None, &spares);
+        let mut take = || {
+            let _ = queue.try_pop_each(usize::MAX, |harvest| collector.add(0, 0, harvest));
+        };
+        let each = |source: &mut S| {
+            let read = read_slots(source, &mut dispatcher, &mut shares);
+            take();
+            progress.set(dispatcher.packets(), dispatcher.bytes());
+            read
+        };
+        read(sources, progress, || false, &mut damage, each, |_| {});
+        let result = shares.finish(dispatcher.max_time());
+        take();
+        Ok(collector.finish(&[dispatcher], vec![(result, Findings::default())], [None], out))
+    }
+
     /// Runs all stages in this thread.
     fn alone<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
-        progress: &Progress,
-        mut damage: Damage<'_, S>,
-        out: Out<'_>,
+        Observer { progress, mut damage, found: out }: Observer<'_, S::Error>,
     ) -> (Report, Findings) {
         let run = self.new_run();
         let spares = Spares::default();
@@ -359,7 +299,7 @@ impl Stages<'_> {
                 let read = read_ahead(source, READ, |mut record| {
                     let end = clock.packet(&mut record);
                     if !self.inspection.payload {
-                        // Without conversations nothing expires but with steps, and one look at the headers is enough.
+                        // Nothing expires but with steps, and one look at the headers is enough.
                         if let Some(end) = end {
                             stage.mark(end.number, end.begun_ns, end.snapshot.is_some());
                             collector.end(0, end);
@@ -406,8 +346,24 @@ impl Stages<'_> {
         let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time());
         collector.add(0, 0, stage.take());
         collector.drain(&mut out);
-        collector.finish(&[dispatcher], vec![numbers], out)
+        collector.finish(&[dispatcher], vec![numbers], [None], out)
     }
+}
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'scope,
+) -> thread::ScopedJoinHandle<'scope, T> {
+    thread::Builder::new()
+        .name(name.to_string())
+        .spawn_scoped(scope, body)
+        .unwrap_or_else(|error| panic!("cannot start the thread {name}: {error}; use fewer analyzers"))
+}
+
+/// The thread's result; if it panicked, the panic goes on here.
+fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Says so when its thread panics.
@@ -421,8 +377,76 @@ impl Drop for OnPanic<'_> {
     }
 }
 
+/// The Dispatcher's ends of the queues to its stages.
+enum Front {
+    /// Packets, for stages that decode them.
+    Items(Feed),
+    /// Decoded packets.
+    Slots(Box<Shares>),
+}
+
+/// A stage's end of that queue.
+enum Back {
+    Items(Consumer<Item>),
+    Slots(Inlet),
+}
+
+impl Front {
+    /// Whether another stage has panicked.
+    fn is_broken(&self) -> bool {
+        match self {
+            Front::Items(feed) => feed.is_broken(),
+            Front::Slots(shares) => shares.is_broken(),
+        }
+    }
+
+    /// Closes the queues. Returns the result of the Dispatcher's own analysis, if there was any.
+    fn finish(self, max_time: u64) -> Option<PartialResult> {
+        match self {
+            Front::Items(_) => None,
+            Front::Slots(shares) => Some(shares.finish(max_time)),
+        }
+    }
+}
+
+/// Reads some records for stages that decode them.
+#[inline]
+fn read_items<S: Source>(
+    source: &mut S,
+    clock: &mut Clock,
+    feed: &mut Feed,
+    told: &mut impl FnMut(StepEnd),
+    progress: &Progress,
+) -> Result<usize, S::Error> {
+    feed.records_in(source.memory());
+    let read = read_ahead(source, READ, |mut record| {
+        if let Some(end) = clock.packet(&mut record) {
+            if end.snapshot.is_some() {
+                feed.ask(progress);
+            }
+            told(end);
+        }
+        let place = clock.dispatcher.locate(&record);
+        feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
+    });
+    feed.pause(clock.dispatcher.packets() + 1);
+    read
+}
+
+/// Reads and decodes some records.
+#[inline]
+fn read_slots<S: Source>(source: &mut S, dispatcher: &mut Dispatcher, shares: &mut Shares) -> Result<usize, S::Error> {
+    let read = source.read(shares.read(), |record| {
+        dispatcher.record(&record, |partition, slot| shares.push(partition, slot));
+    });
+    shares.after_read(read.as_ref().map_or(0, |&records| records));
+    read
+}
+
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass(clock: &mut Clock, feed: &mut Feed, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
+fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
+    // For slots it does not.
+    let Front::Items(feed) = front else { return };
     let Some(end) = clock.pass(time_ns) else { return };
     if end.snapshot.is_some() {
         feed.ask(progress);
@@ -519,4 +543,52 @@ fn application(
     let result = stage.finish(packets, max_time);
     send(&mut stage);
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane_net::capture::{ReadError, Reader};
+    use corelane_net::synth::{self, Config};
+
+    /// A capture whose reads are counted. The third read drops `ends`, as a stage that panics does.
+    struct Failing<'a, E> {
+        reader: Reader,
+        reads: &'a mut u32,
+        ends: Option<E>,
+    }
+
+    impl<E> Source for Failing<'_, E> {
+        type Error = ReadError;
+
+        fn read(&mut self, max: usize, sink: impl FnMut(Record<'_>)) -> Result<usize, ReadError> {
+            *self.reads += 1;
+            if *self.reads == 3 {
+                self.ends = None;
+            }
+            self.reader.read(max, sink)
+        }
+    }
+
+    #[test]
+    fn the_dispatcher_stops_when_another_stage_has_panicked() {
+        let capture = synth::capture(Config { packets: 10 * READ as u64, ..Config::default() }).unwrap();
+        for (sub_panics, main_panics, expected) in [(true, false, 3), (false, true, 3), (false, false, 11)] {
+            let (outlet, inlet) = share::ends(spsc::channel(100_000)).unwrap();
+            let (harvests, harvests_in) = spsc::channel(64);
+            let (settings, run, plan) = (&Settings::default(), Run::new(), &Plan::default());
+            let shares = Shares::new(Sharing::Fixed, settings, &run, vec![outlet], harvests);
+            let (failing_sub, _sub) = if sub_panics { (Some(inlet), None) } else { (None, Some(inlet)) };
+            let (failing_main, _main) = if main_panics { (Some(harvests_in), None) } else { (None, Some(harvests_in)) };
+            let mut reads = 0;
+            let reader = Reader::from_bytes(capture.clone()).unwrap();
+            let source = Failing { reader, reads: &mut reads, ends: Some((failing_sub, failing_main)) };
+            let inspection = &Inspection { payload: false, ..Inspection::default() };
+            let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::new(&[]).unwrap() };
+            let (mut front, broken) = (Front::Slots(Box::new(shares)), AtomicBool::new(false));
+            let damage = |_, error| panic!("{error}");
+            stages.dispatch([source], &run, &mut front, |_| {}, &Progress::new(), &broken, damage);
+            assert_eq!(reads, expected, "{sub_panics} {main_panics}");
+        }
+    }
 }

@@ -2,42 +2,30 @@
 
 use super::collect::{Collector, Found, StepEnd};
 use super::feed::Creditor;
-use super::item::Item;
 use super::lines::Key;
 use super::stage::Harvest;
-use crate::pipeline::{Plan, PlanError};
+use crate::plan::PlanError;
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane::wait::Select;
 
 /// The most harvests in a queue. As many more are with the output stage while it gives them out: of each stage at most
 /// 2 MB of lines are on their way, however the threads are scheduled, where the stages are in step.
-const HARVESTS: usize = 16;
+pub(super) const HARVESTS: usize = 16;
 
 /// What gets all that is found.
 pub(super) type Out<'a> = &'a mut (dyn FnMut(Found<'_>) + Send);
 /// What the Dispatchers tell the output stage, and are told by it: in the order of their numbers.
 pub(super) type Rings = Vec<(Consumer<StepEnd, Linked>, Creditor)>;
-/// A stage's ends of its queues of items and harvests.
-pub(super) type Ends = (Consumer<Item>, Producer<Harvest>);
 /// The numbers of a Dispatcher and of a stage, and the queue of its harvests.
 pub(super) type Harvests = Vec<(usize, usize, Consumer<Harvest>)>;
 
-/// The queues of a Dispatcher's stages, so many: its own ends, and theirs.
-pub(super) fn queues(
-    plan: &Plan,
-    ring: usize,
+/// So many queues: their producers, and their consumers.
+pub(super) fn channels<T: Send>(
+    capacity: usize,
     count: usize,
-    harvests: &mut Harvests,
-) -> Result<(Vec<Producer<Item>>, Vec<Ends>), PlanError> {
-    let (mut outlets, mut stages) = (Vec::with_capacity(count), Vec::with_capacity(count));
-    for stage in 0..count {
-        let (outlet, items) = spsc::try_channel(plan.capacity).map_err(PlanError::Queue)?;
-        let (sender, queue) = spsc::try_channel(plan.capacity.min(HARVESTS)).map_err(PlanError::Queue)?;
-        harvests.push((ring, stage, queue));
-        outlets.push(outlet);
-        stages.push((items, sender));
-    }
-    Ok((outlets, stages))
+) -> Result<(Vec<Producer<T>>, Vec<Consumer<T>>), PlanError> {
+    let queues: Result<Vec<_>, _> = (0..count).map(|_| spsc::try_channel(capacity)).collect();
+    Ok(queues.map_err(PlanError::Queue)?.into_iter().unzip())
 }
 
 /// Runs the third stage until all queues are drained. The queues are those of each stage, with the numbers of its

@@ -39,6 +39,13 @@ pub(crate) struct Harvest {
     pub(super) passed: Key,
 }
 
+impl Harvest {
+    /// Of a stage that finds no lines.
+    pub(super) fn of_reports(reports: Vec<StateReport>) -> Self {
+        Harvest { reports, ..Harvest::default() }
+    }
+}
+
 /// What a stage has counted.
 pub(crate) type Numbers = (PartialResult, Findings);
 

@@ -1,7 +1,7 @@
 //! Scans over many sensors: what each tells, and what joins it.
 //!
 //! One machine's MainAnalyzer hears all SubAnalyzers of one capture. A scanner that shows few hosts to each of many
-//! taps is seen by none of them. So a sensor, which is a monitor [in steps](crate::watch()), gives out its
+//! taps is seen by none of them. So a sensor, which is a monitor [in steps](crate::Continuous), gives out its
 //! [state reports](crate::Found::Step), and an [`Aggregator`] is the MainAnalyzer of all of them:
 //!
 //! ```text

@@ -3,10 +3,11 @@
 use crate::captures_folder::captures;
 use crate::choices::Choices;
 use crate::packets::{ACK, FIN, Packet, SECOND, START, SYN, tcp, udp};
+use crate::runs::inspect;
 use crate::support::{Act, Case, News, Paced, Watched, plan};
 use corelane_monitor::eve::Events;
 use corelane_monitor::facts::{Facts, Host, Talked};
-use corelane_monitor::{Findings, Inspection, Plan, Progress, ScanEvent, ScanState, Settings, inspect};
+use corelane_monitor::{Findings, Inspection, Plan, Progress, ScanEvent, ScanState, Settings};
 use corelane_net::capture::{LinkType, Reader};
 use corelane_net::conversation::{LEAST_BYTES, Limits, State};
 use corelane_net::synth::{self, Config, Conversations};

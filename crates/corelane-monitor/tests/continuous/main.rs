@@ -10,6 +10,9 @@ mod memory;
 mod packets;
 mod planted;
 mod reference;
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "../support/runs.rs"]
+mod runs;
 mod same;
 mod silence;
 mod support;

@@ -5,7 +5,7 @@
 use crate::choices::Choices;
 use crate::packets::SECOND;
 use crate::support::{Case, plan};
-use corelane_monitor::{Found, Inspection, Plan, Probe, Progress, Report, ScanState, Source, limit_memory, watch};
+use corelane_monitor::{Found, Inspection, Observer, Plan, Probe, Progress, Report, ScanState, Source, limit_memory};
 use corelane_net::capture::{LinkType, Record};
 use std::convert::Infallible;
 use std::fs;
@@ -158,7 +158,7 @@ fn measure<S: Source<Error = Infallible> + Send>(
     let progress = &Progress::new();
     let (begun, mut bytes, mut found) = (resident(), Vec::new(), Vec::new());
     let mut snapshots = 0;
-    let out = |news: Found<'_>| match news {
+    let found_now = &mut |news: Found<'_>| match news {
         Found::Snapshot(_, findings) => {
             assert_eq!(findings.facts.is_some(), case.inspection.facts);
             snapshots += 1;
@@ -174,9 +174,8 @@ fn measure<S: Source<Error = Infallible> + Send>(
         Found::Scan(event) if event.state == ScanState::Found && found.len() < 2000 => found.push(event.clone()),
         _ => {}
     };
-    let (settings, continuous) = (&case.settings, &case.continuous);
-    let never = |_, never: Infallible| match never {};
-    let ran = watch([source], settings, continuous, &case.inspection, plan, progress, never, out);
+    let damage = &mut |_, never: Infallible| match never {};
+    let ran = case.job(plan).run([source], Observer { progress, damage, found: found_now });
     Measured { bytes, found, report: ran.expect("a plan").0 }
 }
 

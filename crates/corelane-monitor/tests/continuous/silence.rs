@@ -3,8 +3,9 @@
 use crate::choices::Choices;
 use crate::packets::{Capture, Packet, SECOND, START, SYN, tcp, udp};
 use crate::reference;
+use crate::runs::inspect;
 use crate::support::{Act, Case, Paced, Watched, plan, records};
-use corelane_monitor::{Continuous, Found, Progress, ScanState, Silence, Source, watch};
+use corelane_monitor::{Found, Observer, Progress, ScanState, Silence, Source};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::synth::Conversations;
 use proptest::prelude::*;
@@ -234,7 +235,7 @@ fn what_a_pause_brings_about_is_out_before_anything_else_is_read() {
         let ((sender, out), (told, seen)) = (mpsc::channel(), mpsc::channel());
         let source = Waiting { frames, out, silent: 0, seen: Vec::new(), told };
         let case = Case::default();
-        let out = move |found: Found<'_>| {
+        let found = &mut move |found: Found<'_>| {
             // What comes at the end is not waited for.
             let _ = match found {
                 Found::Scan(scan) if scan.state == ScanState::Found => sender.send("scan"),
@@ -242,11 +243,9 @@ fn what_a_pause_brings_about_is_out_before_anything_else_is_read() {
                 _ => Ok(()),
             };
         };
-        let (settings, continuous) = (&case.settings, &Continuous::default());
-        let plan = &plan(analyzers, 64);
-        let never = |_, never: Infallible| match never {};
-        let ran = watch([source], settings, continuous, &case.inspection, plan, &Progress::new(), never, out);
-        ran.expect("a plan");
+        let damage = &mut |_, never: Infallible| match never {};
+        let observer = Observer { progress: &Progress::new(), damage, found };
+        case.job(&plan(analyzers, 64)).run([source], observer).expect("a plan");
         let mut seen = seen.recv().expect("the source has ended");
         seen.sort_unstable();
         assert_eq!(seen, ["lines", "scan"], "{analyzers} analyzers");
@@ -267,14 +266,14 @@ fn a_capture_that_ends_keeps_its_times() {
         let mut text = Vec::new();
         let out = |lines: &[u8]| text.extend_from_slice(lines);
         let source = Capture::of(&packets);
-        let ran = corelane_monitor::inspect([source], settings, &case.inspection, plan, &Progress::new(), never, out);
+        let ran = inspect([source], settings, &case.inspection, plan, &Progress::new(), never, out);
         let report = ran.expect("a plan").0;
         assert_eq!(
             (report.times, report.flows, report.probe_scans),
             (whole.times, whole.flows, whole.probe_scans.clone())
         );
         let slow = Paced::new(LinkType::RAW, vec![Act::Record(START, packets[0].frame()), Act::Pause(u64::MAX)], None);
-        let ran = corelane_monitor::inspect([slow], settings, &case.inspection, plan, &Progress::new(), never, |_| {});
+        let ran = inspect([slow], settings, &case.inspection, plan, &Progress::new(), never, |_| {});
         assert_eq!(ran.expect("a plan").0.times, Some((START, START)));
     }
 }

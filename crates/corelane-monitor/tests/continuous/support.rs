@@ -1,7 +1,8 @@
 //! Runs without an end, and what they gave.
 
 use corelane_monitor::{
-    Continuous, Findings, Found, Inspection, Plan, Progress, Report, ScanEvent, Settings, Silence, Source, watch,
+    Continuous, Findings, Found, Inspection, Job, Observer, Plan, Progress, Report, ScanEvent, Settings, Silence,
+    Source,
 };
 use corelane_net::capture::{LinkType, Reader, Record};
 use std::convert::Infallible;
@@ -83,7 +84,7 @@ impl Case {
 
     pub(crate) fn watch<S: Source + Send>(&self, source: S, plan: &Plan) -> Watched {
         let (mut text, mut news) = (Vec::new(), Vec::new());
-        let out = |found: Found<'_>| match found {
+        let found = &mut |found: Found<'_>| match found {
             Found::Lines(lines) => text.extend_from_slice(lines),
             Found::Scan(scan) => news.push((text.len(), News::Scan(scan.clone()))),
             Found::Snapshot(report, findings) => {
@@ -92,10 +93,15 @@ impl Case {
             }
             Found::Step { .. } => {}
         };
-        let Case { settings, continuous, inspection } = self;
-        let ran = watch([source], settings, continuous, inspection, plan, &Progress::new(), |_, _| {}, out);
+        let observer = Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found };
+        let ran = self.job(plan).run([source], observer);
         let (report, findings) = ran.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
         Watched { report: comparable(&report), findings, text, news }
+    }
+
+    pub(crate) fn job(&self, plan: &Plan) -> Job {
+        let Case { settings, continuous, inspection } = self.clone();
+        Job { settings, plan: plan.clone(), inspection, continuous: Some(continuous) }
     }
 
     /// In one thread.

@@ -1,7 +1,8 @@
 //! Stages that fail, and runs that are stopped.
 
+use crate::runs::inspect;
 use crate::support::plan;
-use corelane_monitor::{Inspection, Progress, Settings, inspect};
+use corelane_monitor::{Inspection, Progress, Settings};
 use corelane_net::capture::Reader;
 use corelane_net::synth::Conversations;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -84,7 +84,7 @@ fn packets_that_wait_are_limited_in_bytes() {
         let given = Arc::new(AtomicUsize::new(0));
         let source = Long { packets: PACKETS, at: 0, burst, given: given.clone() };
         let (mut stood, mut lines) = (None, 0);
-        let ran = corelane_monitor::inspect(
+        let ran = crate::runs::inspect(
             [source],
             &Settings::default(),
             &Inspection::default(),
@@ -155,7 +155,7 @@ fn blocks_of_a_file_that_wait_are_limited_in_bytes() {
         let given = Arc::new(AtomicUsize::new(0));
         let reader = Reader::open(&path, &Options::default()).expect("a capture");
         let (mut stood, mut text) = (None, Vec::new());
-        let ran = corelane_monitor::inspect(
+        let ran = crate::runs::inspect(
             [Counted { reader, given: given.clone() }],
             &Settings::default(),
             &Inspection::default(),
@@ -209,7 +209,7 @@ fn events_that_wait_are_limited_in_bytes() {
     let mut texts = Vec::new();
     for analyzers in [0, 1, 3] {
         let (mut text, mut most) = (Vec::new(), 0);
-        let ran = corelane_monitor::inspect(
+        let ran = crate::runs::inspect(
             [Again(amplified(), 600)],
             &Settings::default(),
             &Inspection::default(),

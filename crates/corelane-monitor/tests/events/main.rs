@@ -7,6 +7,9 @@ mod facts;
 mod limits;
 mod numbers;
 mod order;
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "../support/runs.rs"]
+mod runs;
 mod support;
 mod truth;
 mod tunnels;

@@ -1,8 +1,9 @@
 //! The same bytes however the work is spread, evictions included; and the scan detector's report.
 
 use crate::captures_folder::captures;
+use crate::runs::{inspect, run};
 use crate::support::{Run, of, of_bytes, plan, query};
-use corelane_monitor::{Inspection, Plan, Progress, Settings, Source, run};
+use corelane_monitor::{Inspection, Plan, Progress, Settings, Source};
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
 use corelane_net::defrag;
@@ -169,7 +170,7 @@ fn what_was_found_is_out_before_more_comes() {
         let expected = 20;
         let frames = (0..expected as u8).map(|number| query(2 + number % hosts)).collect();
         let source = Live { frames, out, expected, seen: seen.clone() };
-        let ran = corelane_monitor::inspect(
+        let ran = inspect(
             [source],
             &Settings::default(),
             &Inspection::default(),
@@ -225,7 +226,7 @@ fn several_captures_are_one() {
         let readers = [&capture[..at], &second].map(|bytes| Reader::from_bytes(bytes.to_vec()).expect("a capture"));
         let plan = plan(analyzers, 64);
         let out = |lines: &[u8]| text.extend_from_slice(lines);
-        let ran = corelane_monitor::inspect(
+        let ran = inspect(
             readers,
             &Settings::default(),
             &Inspection::default(),

@@ -1,6 +1,7 @@
 //! Runs of both analyses, and what they gave.
 
-use corelane_monitor::{Findings, Inspection, Plan, Progress, Report, Settings, Source, inspect};
+use crate::runs::inspect;
+use corelane_monitor::{Findings, Inspection, Plan, Progress, Report, Settings, Source};
 use corelane_net::capture::Reader;
 use serde_json::Value;
 

@@ -245,8 +245,7 @@ fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
             assert_eq!(report(&found), report(&expected), "{name} in {how}");
             let sources = [Frames(frames.iter())];
             let plan = plan(analyzers, 64);
-            let scans =
-                corelane_monitor::run(sources, &OPENED(), &plan, &Progress::new(), |_, _| {}).expect("a report");
+            let scans = crate::runs::run(sources, &OPENED(), &plan, &Progress::new(), |_, _| {}).expect("a report");
             let all = |report: &Report| Report { analyzer_packets: vec![], dispatcher_packets: 0, ..report.clone() };
             assert_eq!(all(&scans), all(&found.report), "{name} in {how}, headers alone");
             let wrapped = frames.iter().zip(&bare).filter(|(wrapped, bare)| wrapped.data != bare.data).count() as u64;

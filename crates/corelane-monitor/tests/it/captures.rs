@@ -11,7 +11,7 @@ fn run(file: &Path, settings: &Settings) -> Report {
     let reader = Reader::open(file, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     let plan = Plan { analyzers: 0, ..Plan::default() };
     let damage = |_, error| println!("{}: {error}", file.display());
-    corelane_monitor::run([reader], settings, &plan, &Progress::new(), damage).expect("a plan")
+    crate::runs::run([reader], settings, &plan, &Progress::new(), damage).expect("a plan")
 }
 
 #[test]

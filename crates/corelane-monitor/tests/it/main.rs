@@ -10,3 +10,6 @@ mod packets;
 mod pinned;
 mod probes;
 mod reference;
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "../support/runs.rs"]
+mod runs;

@@ -1,6 +1,6 @@
 //! Packets made by hand, and captures of them in memory.
 
-use corelane_monitor::{Plan, Progress, Report, Settings, Source, run};
+use corelane_monitor::{Job, Observer, Plan, Progress, Report, Settings, Source};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{TCP, UDP};
 use corelane_net::synth::{self, Config, Generator, truth_json};
@@ -110,8 +110,9 @@ impl Capture {
     }
 
     pub(crate) fn run(self, settings: &Settings) -> Report {
-        let plan = Plan { analyzers: 0, ..Plan::default() };
-        run([self], settings, &plan, &Progress::new(), |_, never| match never {}).expect("a plan")
+        let job = Job::scans(settings.clone(), Plan { analyzers: 0, ..Plan::default() });
+        let damage = &mut |_, never| match never {};
+        job.run([self], Observer { progress: &Progress::new(), damage, found: &mut |_| {} }).expect("a plan").0
     }
 
     pub(crate) fn each(&self, mut sink: impl FnMut(Record<'_>)) {

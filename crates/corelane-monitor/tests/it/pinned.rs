@@ -1,6 +1,7 @@
 //! Stages on CPUs of their own, and what that does to the caller: nothing.
 
-use corelane_monitor::{Plan, Progress, Settings, Source, run};
+use crate::runs::run;
+use corelane_monitor::{Plan, Progress, Settings, Source};
 use corelane_net::capture::Record;
 use std::convert::Infallible;
 use std::io::Write;

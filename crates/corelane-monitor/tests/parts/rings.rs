@@ -3,8 +3,7 @@
 use crate::captures_folder::captures;
 use crate::records::{Owned, Records, records_of, split, synthetic};
 use corelane_monitor::{
-    Continuous, Findings, Found, Inspection, Plan, Progress, Report, STEP_NS, Settings, Silence, Source, watch,
-    watch_rings,
+    Continuous, Findings, Found, Inspection, Job, Observer, Plan, Progress, Report, STEP_NS, Settings, Silence, Source,
 };
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::synth::{Config, Conversations};
@@ -42,22 +41,23 @@ fn ran(run: impl FnOnce(&mut (dyn FnMut(Found<'_>) + Send)) -> Report) -> Ran {
 }
 
 fn compare(name: &str, records: &[Owned], settings: &Settings) {
-    let (continuous, inspection) = (Continuous::default(), Inspection::default());
-    let plan = |analyzers| Plan { analyzers, capacity: 64, ..Plan::default() };
-    let one = ran(|out| {
+    let job = |analyzers| Job {
+        settings: settings.clone(),
+        plan: Plan { analyzers, capacity: 64, ..Plan::default() },
+        inspection: Inspection::default(),
+        continuous: Some(Continuous::default()),
+    };
+    let one = ran(|found| {
         let source = Records(records.to_vec(), 0);
-        let progress = Progress::new();
-        watch([source], settings, &continuous, &inspection, &plan(0), &progress, |_, never| match never {}, out)
-            .expect("the plan is good")
-            .0
+        let observer = Observer { progress: &Progress::new(), damage: &mut |_, never| match never {}, found };
+        job(0).run([source], observer).expect("the plan is good").0
     });
     for (rings, analyzers) in [(1, 0), (2, 1), (2, 3), (3, 4)] {
-        let several = ran(|out| {
+        let several = ran(|found| {
             let progress = Progress::new();
             let sources = split(records, rings);
-            let damage = |_, never| match never {};
-            let report =
-                watch_rings(sources, settings, &continuous, &inspection, &plan(analyzers), &progress, damage, out);
+            let observer = Observer { progress: &progress, damage: &mut |_, never| match never {}, found };
+            let report = job(analyzers).run_rings(sources, observer);
             assert_eq!(progress.packets(), records.len() as u64);
             report.expect("the plan is good").0
         });
@@ -168,14 +168,16 @@ impl Source for Ring<'_> {
     }
 }
 
-fn watch_all(rings: Vec<Ring<'_>>, out: impl FnMut(Found<'_>) + Send) -> Report {
-    let (settings, continuous, inspection) = (Settings::default(), Continuous::default(), Inspection::default());
-    let continuous = Continuous { snapshot_s: 1, ..continuous };
-    let plan = Plan { analyzers: rings.len(), capacity: 64, ..Plan::default() };
-    let damage = |_, never| match never {};
-    watch_rings(rings, &settings, &continuous, &inspection, &plan, &Progress::new(), damage, out)
-        .expect("the plan is good")
-        .0
+fn watch_all(rings: Vec<Ring<'_>>, mut found: impl FnMut(Found<'_>) + Send) -> Report {
+    let job = Job {
+        settings: Settings::default(),
+        plan: Plan { analyzers: rings.len(), capacity: 64, ..Plan::default() },
+        inspection: Inspection::default(),
+        continuous: Some(Continuous { snapshot_s: 1, ..Continuous::default() }),
+    };
+    let damage = &mut |_, never| match never {};
+    let observer = Observer { progress: &Progress::new(), damage, found: &mut found };
+    job.run_rings(rings, observer).expect("the plan is good").0
 }
 
 /// The numbers come with the steps of the first ring, though it has no packets, and those of a ring that lags stay.
@@ -232,24 +234,26 @@ fn of_facts(findings: &Findings) -> [u64; 2] {
 fn facts_of_rings_are_given_out_once() {
     let capture = Conversations { seed: 3, conversations: 400, trouble: 5, spoofed: 100 }.capture();
     let records = records_of(Reader::from_bytes(capture).expect("a capture"));
-    let (settings, progress) = (Settings::default(), Progress::new());
-    let continuous = Continuous { snapshot_s: 1, ..Continuous::default() };
-    let inspection = Inspection { facts: true, ..Inspection::default() };
+    let job = Job {
+        settings: Settings::default(),
+        plan: Plan { analyzers: 3, capacity: 64, ..Plan::default() },
+        inspection: Inspection { facts: true, ..Inspection::default() },
+        continuous: Some(Continuous { snapshot_s: 1, ..Continuous::default() }),
+    };
     for (rings, first_is_empty) in [(1, false), (2, false), (3, false), (1, true), (2, true)] {
-        let plan = Plan { analyzers: 3, capacity: 64, ..Plan::default() };
         let mut sources = split(&records, rings);
         if first_is_empty {
             // It has no clock, so that there is no snapshot: all waits for the end.
             sources.insert(0, Records(Vec::new(), 0));
         }
         let mut sum = [0; 2];
-        let damage = |_, never| match never {};
-        let out = |found: Found<'_>| {
+        let damage = &mut |_, never| match never {};
+        let found = &mut |found: Found<'_>| {
             if let Found::Snapshot(_, findings) = found {
                 sum.iter_mut().zip(of_facts(findings)).for_each(|(sum, count)| *sum += count);
             }
         };
-        let ran = watch_rings(sources, &settings, &continuous, &inspection, &plan, &progress, damage, out);
+        let ran = job.run_rings(sources, Observer { progress: &Progress::new(), damage, found });
         let (_, findings) = ran.expect("the plan is good");
         sum.iter_mut().zip(of_facts(&findings)).for_each(|(sum, count)| *sum += count);
         assert_eq!(sum, [bytes(&findings), findings.conversations.conversations], "{rings} rings");

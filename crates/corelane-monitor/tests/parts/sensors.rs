@@ -5,16 +5,15 @@ use crate::choices::Choices;
 use crate::packets::{RST, SECOND, START, SYN, tcp};
 use crate::records::{Owned, Records, records_of, split, synthetic};
 use corelane_monitor::sensors::{Aggregator, Header, News, Refusal, SensorName, SensorNews, encode, shard_of};
-use corelane_monitor::{Continuous, Found, Inspection, Plan, Progress, ScanEvent, ScanState, Settings, watch};
+use corelane_monitor::{Continuous, Found, Job, Observer, Plan, Progress, ScanEvent, ScanState, Settings};
 use corelane_net::capture::{LinkType, Options, Reader};
 use corelane_net::synth::{Config, Conversations};
 use std::ops::RangeInclusive;
 
 /// Runs a monitor over records: the scans that it finds, and the batches that it makes as a sensor of this number.
 fn monitor(records: Records, settings: &Settings, analyzers: usize, number: usize) -> (Vec<ScanEvent>, Vec<Vec<u8>>) {
-    let continuous = Continuous { reports: true, ..Continuous::default() };
-    let inspection = Inspection { payload: false, ..Inspection::default() };
-    let plan = Plan { analyzers, capacity: 64, ..Plan::default() };
+    let scans = Job::scans(settings.clone(), Plan { analyzers, capacity: 64, ..Plan::default() });
+    let job = Job { continuous: Some(Continuous { reports: true, ..Continuous::default() }), ..scans };
     let (mut scans, mut batches) = (Vec::new(), Vec::new());
     let mut header = Header {
         sensor: name(number),
@@ -26,7 +25,7 @@ fn monitor(records: Records, settings: &Settings, analyzers: usize, number: usiz
         more: false,
         is_last: false,
     };
-    let out = |found: Found<'_>| match found {
+    let found = &mut |found: Found<'_>| match found {
         Found::Scan(scan) => scans.push(scan.clone()),
         Found::Step { begun_ns, reports, is_last } => {
             (header.begun_ns, header.is_last) = (begun_ns, is_last);
@@ -34,8 +33,8 @@ fn monitor(records: Records, settings: &Settings, analyzers: usize, number: usiz
         }
         _ => {}
     };
-    let damage = |_, never| match never {};
-    watch([records], settings, &continuous, &inspection, &plan, &Progress::new(), damage, out).expect("a good plan");
+    let damage = &mut |_, never| match never {};
+    job.run([records], Observer { progress: &Progress::new(), damage, found }).expect("a good plan");
     (scans, batches)
 }
 

@@ -33,12 +33,12 @@
 //! to return it. The Dispatcher waits for the answer when it has kept too many packets, and at the end. By then every
 //! slot before the place is in the queue, and the SubAnalyzer needs no more than those.
 
+use super::stage::Harvest;
 use crate::analyzer::{PartitionState, SubAnalyzer};
 use crate::partial_result::PartialResult;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
-use crate::state_report::StateReport;
 use corelane::error::{ChannelError, TryPushError};
 use corelane::spsc::{self, Consumer, Producer};
 use corelane::wait::Select;
@@ -67,7 +67,7 @@ impl Sharing {
     }
 
     /// The most records to read at once.
-    pub(crate) fn read(self) -> usize {
+    fn read(self) -> usize {
         match self {
             Sharing::Even | Sharing::Fixed => 4096,
             Sharing::Restless => 61,
@@ -91,8 +91,8 @@ const BATCH: usize = 1024;
 /// When it has kept this many slots of awaited partitions, the Dispatcher waits for their state.
 const KEPT: usize = 1 << 16;
 
-/// State reports that a busy stage gathers before it sends them, as each send is a wake-up for the MainAnalyzer.
-pub(crate) const REPORTS: usize = 64;
+/// State reports that a busy stage gathers before it sends them, as each send is a wake-up for the output stage.
+const REPORTS: usize = 64;
 
 /// Some partitions with their state.
 type Moved = Vec<(u8, PartitionState)>;
@@ -109,14 +109,14 @@ enum Wish {
 }
 
 /// A SubAnalyzer's ends of its queues.
-pub(crate) struct Inlet {
+pub(super) struct Inlet {
     slots: Consumer<Slot>,
     orders: Consumer<Order>,
     returns: Producer<Moved>,
 }
 
 /// The Dispatcher's ends of the queues of one SubAnalyzer.
-pub(crate) struct Outlet {
+pub(super) struct Outlet {
     slots: Producer<Slot>,
     orders: Producer<Order>,
     returns: Consumer<Moved>,
@@ -127,7 +127,7 @@ pub(crate) struct Outlet {
 }
 
 /// The ends of all queues between the Dispatcher and a SubAnalyzer, around their queue of slots.
-pub(crate) fn ends((slots, slots_in): (Producer<Slot>, Consumer<Slot>)) -> Result<(Outlet, Inlet), ChannelError> {
+pub(super) fn ends((slots, slots_in): (Producer<Slot>, Consumer<Slot>)) -> Result<(Outlet, Inlet), ChannelError> {
     // One place is enough: the Dispatcher gives an order only when all before it have been read, see `look`, and awaits
     // one answer at a time.
     let (orders, orders_in) = spsc::try_channel(1)?;
@@ -170,7 +170,7 @@ struct Gathered {
 }
 
 /// The Dispatcher's outlets, and its own share of the analysis.
-pub(crate) struct Shares {
+pub(super) struct Shares {
     sharing: Sharing,
     outlets: Vec<Outlet>,
     /// One for each outlet, and one more, the last, for the Dispatcher itself.
@@ -178,7 +178,7 @@ pub(crate) struct Shares {
     /// The owner of each partition, as an index into `gathered`. It gets the partition's packets.
     owners: [u16; PARTITIONS],
     own: SubAnalyzer,
-    reports: Producer<StateReport>,
+    harvests: Producer<Harvest>,
     /// The outlet that is going to return partitions.
     awaited: Option<usize>,
     /// Slots of the Dispatcher's share while it awaits partitions.
@@ -190,12 +190,12 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    pub(crate) fn new(
+    pub(super) fn new(
         sharing: Sharing,
         settings: &Settings,
         run: &Run,
         outlets: Vec<Outlet>,
-        reports: Producer<StateReport>,
+        harvests: Producer<Harvest>,
     ) -> Self {
         let count = outlets.len();
         let gathered = (0..=count).map(|_| Gathered { slots: [Slot::default(); GATHER], count: 0 }).collect();
@@ -205,7 +205,7 @@ impl Shares {
             gathered,
             owners: std::array::from_fn(|partition| analyzer_of(partition as u8, count) as u16),
             own: SubAnalyzer::new(settings, run),
-            reports,
+            harvests,
             awaited: None,
             kept: Vec::new(),
             looked: Instant::now(),
@@ -216,8 +216,13 @@ impl Shares {
 
     /// Whether another stage has panicked: no stage closes its queue before the Dispatcher has closed all of its own.
     /// The panic surfaces where the stage is joined, so the Dispatcher stops reading.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.reports.is_closed() || self.outlets.iter().any(|outlet| outlet.slots.is_closed())
+    pub(super) fn is_broken(&self) -> bool {
+        self.harvests.is_closed() || self.outlets.iter().any(|outlet| outlet.slots.is_closed())
+    }
+
+    /// The most records to read at once.
+    pub(super) fn read(&self) -> usize {
+        self.sharing.read()
     }
 
     /// The number of the Dispatcher's own share.
@@ -227,7 +232,7 @@ impl Shares {
 
     /// Takes a slot to the owner of its partition.
     #[inline(always)]
-    pub(crate) fn push(&mut self, partition: u8, slot: Slot) {
+    pub(super) fn push(&mut self, partition: u8, slot: Slot) {
         let owner = usize::from(self.owners[usize::from(partition)]);
         let gathered = &mut self.gathered[owner];
         gathered.slots[gathered.count % GATHER] = slot;
@@ -251,10 +256,10 @@ impl Shares {
     }
 
     /// `records` more records have been read, and the next may take long to come.
-    pub(crate) fn after_read(&mut self, records: usize) {
+    pub(super) fn after_read(&mut self, records: usize) {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(false);
-        send(&mut self.own, &mut self.reports);
+        send(&mut self.own, &mut self.harvests);
         self.records += records as u64;
         if self.records >= self.sharing.period() {
             self.records = 0;
@@ -348,22 +353,22 @@ impl Shares {
     }
 
     /// The capture is over: closes the outlets, and finishes the Dispatcher's own share.
-    pub(crate) fn finish(mut self, max_time: u64) -> PartialResult {
+    pub(super) fn finish(mut self, max_time: u64) -> PartialResult {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(true);
         self.outlets.clear();
         let result = self.own.finish(max_time);
-        send(&mut self.own, &mut self.reports);
+        send(&mut self.own, &mut self.harvests);
         result
     }
 }
 
 /// Runs the second stage until its queue is drained.
-pub(crate) fn sub_analysis(
+pub(super) fn sub_analysis(
     settings: &Settings,
     run: &Run,
     inlet: Inlet,
-    mut reports: Producer<StateReport>,
+    mut harvests: Producer<Harvest>,
     max_time: impl FnOnce() -> u64,
 ) -> PartialResult {
     let mut inlets = Select::new();
@@ -394,17 +399,17 @@ pub(crate) fn sub_analysis(
                 break;
             }
             if analyzer.reports().len() >= REPORTS {
-                send(&mut analyzer, &mut reports);
+                send(&mut analyzer, &mut harvests);
             }
         }
         // The queue is empty: sends the reports that are left, even a few.
-        send(&mut analyzer, &mut reports);
+        send(&mut analyzer, &mut harvests);
         if closed {
             break;
         }
     }
     let result = analyzer.finish(max_time());
-    send(&mut analyzer, &mut reports);
+    send(&mut analyzer, &mut harvests);
     result
 }
 
@@ -423,10 +428,10 @@ fn obey(analyzer: &mut SubAnalyzer, wish: Wish, returns: &mut Producer<Moved>) {
     }
 }
 
-fn send(analyzer: &mut SubAnalyzer, reports: &mut Producer<StateReport>) {
-    for report in analyzer.take_reports() {
-        // If the queue is closed the MainAnalyzer has panicked, and the panic surfaces where it is joined.
-        let _ = reports.push(report);
+fn send(analyzer: &mut SubAnalyzer, harvests: &mut Producer<Harvest>) {
+    if !analyzer.reports().is_empty() {
+        // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
+        let _ = harvests.push(Harvest::of_reports(analyzer.take_reports().collect()));
     }
 }
 
