@@ -14,7 +14,7 @@ use corelane_net::decode::mapped;
 use corelane_net::synth::{Alert, Config, Conversations, Generator, Scanned, capture};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
@@ -56,6 +56,9 @@ struct Check<A: Application> {
 
 impl<A: Application> EachRing<A> for Check<A> {
     fn ring<P: Pair<A::Packet>, R: Pair<A::Report>>(&mut self) {
+        // Threads that poll take the CPUs from those of another ring.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _turn = ONE_AT_A_TIME.lock();
         for subs in [1, 2, 4] {
             if let Err(failure) = checked::<A, P, R>(&self.app, &SETTING, subs, 2048, &self.expected) {
                 panic!("{}, {subs} SubAnalyzers: {failure}", P::name());
@@ -94,12 +97,12 @@ fn every_ring_finds_the_planted_scans() {
 
 #[test]
 fn every_ring_looks_into_all_conversations() {
-    let made = Conversations { seed: 3, conversations: 400, trouble: 5, spoofed: 0 };
+    let made = Conversations { seed: 3, conversations: 100, trouble: 5, spoofed: 0 };
     let app = Arc::new(Layers { trace: trace(made.capture()) });
     let (expected, _) = alone(&app, &SETTING).expect("an answer");
     let [_, conversations, identified, http, hello, answer, dns, other] = expected;
-    assert_eq!((conversations, other), (400, 0));
-    assert!(identified >= 390 && http >= 190 && hello >= 90 && answer >= 90 && dns >= 190, "{expected:?}");
+    assert_eq!((conversations, other), (100, 0));
+    assert!(identified >= 90 && http >= 40 && hello >= 15 && answer >= 15 && dns >= 40, "{expected:?}");
     let mut check = Check { app, expected, rings: 0 };
     each_ring_of_layers(&mut check);
     assert_eq!(check.rings, 17);
