@@ -106,7 +106,7 @@ impl Stages<'_> {
                 (Front::Slots(Box::new(shares)), inlets.into_iter().map(Back::Slots).collect())
             } else {
                 let (items, inlets) = channels(capacity, *count)?;
-                (Front::Items(Feed::new(items, credits)), inlets.into_iter().map(Back::Items).collect())
+                (Front::Items(Box::new(Feed::new(items, credits))), inlets.into_iter().map(Back::Items).collect())
             };
             *count = queues.len();
             harvests.extend(queues.into_iter().enumerate().map(|(stage, queue)| (ring, stage, queue)));
@@ -380,7 +380,7 @@ impl Drop for OnPanic<'_> {
 /// The Dispatcher's ends of the queues to its stages.
 enum Front {
     /// Packets, for stages that decode them.
-    Items(Feed),
+    Items(Box<Feed>),
     /// Decoded packets.
     Slots(Box<Shares>),
 }

@@ -19,11 +19,11 @@ pub(super) type Rings = Vec<(Consumer<StepEnd, Linked>, Creditor)>;
 /// The numbers of a Dispatcher and of a stage, and the queue of its harvests.
 pub(super) type Harvests = Vec<(usize, usize, Consumer<Harvest>)>;
 
-/// So many queues: their producers, and their consumers.
-pub(super) fn channels<T: Send>(
-    capacity: usize,
-    count: usize,
-) -> Result<(Vec<Producer<T>>, Vec<Consumer<T>>), PlanError> {
+/// The producers of some queues, and their consumers.
+type Ends<T> = (Vec<Producer<T>>, Vec<Consumer<T>>);
+
+/// So many queues.
+pub(super) fn channels<T: Send>(capacity: usize, count: usize) -> Result<Ends<T>, PlanError> {
     let queues: Result<Vec<_>, _> = (0..count).map(|_| spsc::try_channel(capacity)).collect();
     Ok(queues.map_err(PlanError::Queue)?.into_iter().unzip())
 }
