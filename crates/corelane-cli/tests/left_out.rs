@@ -1,5 +1,5 @@
-//! What a build leaves out says so where it is asked for, and in the help. What this build has is not looked at, so with
-//! all features there is only `--filter`.
+//! What a build leaves out says so where it is asked for, and in the help. What this build has is not looked at, so
+//! with all features there is only `--filter`.
 
 #[path = "support/program.rs"]
 #[allow(dead_code, reason = "shared with the tests of the program, which need more of it")]

@@ -31,7 +31,7 @@ impl Plan {
     /// Dispatcher sleeps more often, and each wake-up is a system call of the SubAnalyzer.
     pub(crate) const CAPACITY: usize = 8192;
 
-    /// The fastest number of SubAnalyzers. If payload is inspected ([`Inspection::payload`](crate::Inspection::payload)) it is one for every
+    /// The fastest number of SubAnalyzers. If [payload](crate::Inspection::payload) is inspected it is one for every
     /// CPU, since the Dispatcher then needs little of its CPU. Otherwise it is one for every CPU but one, and at least
     /// one, since the Dispatcher needs about half of its CPU and analyses in the rest.
     pub fn fastest_analyzers(payload: bool) -> usize {

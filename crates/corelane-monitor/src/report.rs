@@ -152,8 +152,8 @@ pub struct Report {
     /// What the kernel and the outputs of a live capture counted, if this is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capture: Option<Captured>,
-    /// What was given up for want of memory before its time, in a run [without an end](crate::Continuous); in JSON only if
-    /// there is any.
+    /// What was given up for want of memory before its time, in a run [without an end](crate::Continuous); in JSON only
+    /// if there is any.
     #[serde(skip_serializing_if = "Evicted::is_empty")]
     pub evicted: Evicted,
     /// The scans that a run without an end has found, by SYNs and by other probes. [`alerts`](Report::alerts) and

@@ -1,4 +1,5 @@
-//! One report, byte for byte, however the work is spread: any number of analyzers, any capacity, and partitions that move.
+//! One report, byte for byte, however the work is spread: any number of analyzers, any capacity, and partitions that
+//! move.
 
 use corelane_monitor::{Counting, Plan, Progress, Settings};
 use corelane_net::capture::Reader;

@@ -64,7 +64,7 @@
 //!
 //! | where your code runs | what a panic there leaves behind |
 //! |---|---|
-//! | a task | its thread goes on; counted; the `TaskHandle` takes it; told, once, if the handle is dropped without that |
+//! | a task | its thread goes on; counted; the `TaskHandle` takes it; told, once, if the handle goes without that |
 //! | a task of a scope | all other tasks run, then `scope` panics with the first payload; further panics are told |
 //! | the closure of a scope | its tasks run, then the panic goes on; those of its tasks are told |
 //! | a task that its caller runs | as in a thread of the pool; `execute` returns `Ok`, `spawn` a handle |

@@ -410,8 +410,8 @@ mod barrier {
         if OUTWAITED.get() { word.fetch_or(0, Release) } else { seen }
     }
 
-    /// A millisecond passes. After that no publisher overlooks a word any more, and what was published by those that have
-    /// overlooked one is to be seen: this thread does not see again what it has seen if there is newer.
+    /// A millisecond passes. After that no publisher overlooks a word any more, and what was published by those that
+    /// have overlooked one is to be seen: this thread does not see again what it has seen if there is newer.
     pub(crate) fn outwait() {
         OUTWAITED.set(true);
         loom::thread::yield_now();

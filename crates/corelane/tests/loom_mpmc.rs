@@ -591,8 +591,8 @@ mod models {
         });
     }
 
-    /// Where there is no membarrier the push may overlook that the receiver is gone, which looks again. The sender stays,
-    /// and nothing inside does.
+    /// Where there is no membarrier the push may overlook that the receiver is gone, which looks again. The sender
+    /// stays, and nothing inside does.
     pub(super) fn the_last_receiver_goes_without_membarrier<D: Tested>() {
         explore_with(Barrier::Absent, D::PREEMPTIONS, || {
             let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());

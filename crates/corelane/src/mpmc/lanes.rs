@@ -89,8 +89,8 @@
 //! - The flag for the sender: raised under the lock, and looked at by the same thread when it has left. A thread that
 //!   takes it down holds the lock, and so comes after the pop or the close that raised it.
 //! - A close raises the flags of all lanes, passes one barrier, and seals each lane after that: so each lane's
-//!   close (`end/mod.rs`) has the barrier that it needs. Two threads that close do so side by side; whoever has the lock
-//!   first seals, and each lane is sealed before either returns.
+//!   close (`end/mod.rs`) has the barrier that it needs. Two threads that close do so side by side: the first in
+//!   the lock seals, and each lane is sealed before either returns.
 //! - Within a lane: see [`lane`](crate::spsc::lane).
 
 use super::design::Stay;
