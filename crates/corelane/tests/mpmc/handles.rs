@@ -376,8 +376,12 @@ pub(crate) fn a_push_beside_the_last_receiver_leaves_nothing<C: Case>() {
             scope.spawn(|| (0..50).for_each(|id| drop(other.try_push(ledger.item(id)))));
             (50..100).for_each(|id| drop(tx.push(ledger.item(id))));
         });
-        ledger.assert_dropped_once(100);
+        // Miri has no membarrier, and may show an old value a millisecond later, too: then the queue drops the item.
+        if cfg!(not(miri)) {
+            ledger.assert_dropped_once(100);
+        }
         drop((tx, other));
+        ledger.assert_dropped_once(100);
     }
 }
 
