@@ -413,10 +413,13 @@ impl Control {
         self.producer.forget_task();
     }
 
-    /// First half of the consumer's close. Returns whether the producer may publish beside it. If so, the caller
-    /// [outwaits](Self::outwait) it, once for all queues that it closes. The consumer then takes note of the last item
-    /// that is published, and says so by [`seal`](Self::seal).
+    /// First half of the consumer's close. Returns whether the producer may publish beside it, as it may not when the
+    /// consumer has closed before. If so, the caller [outwaits](Self::outwait) it, once for all queues that it closes.
+    /// The consumer then takes note of the last item that is published, and says so by [`seal`](Self::seal).
     pub(crate) fn begin_close(&self) -> bool {
+        if self.is_sealed() {
+            return false;
+        }
         self.consumer.set(CLOSED);
         !self.is_closed_by_producer()
     }

@@ -263,12 +263,10 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     ///
     /// What becomes of an item that is pushed beside it: see [closing](crate::spsc#closing).
     pub fn close(&mut self) {
-        if !self.raw.control().is_sealed() {
-            if self.raw.control().begin_close() {
-                Control::outwait();
-            }
-            self.seal();
+        if self.raw.control().begin_close() {
+            Control::outwait();
         }
+        self.seal();
     }
 
     /// Second half of a close, unless it is over.
