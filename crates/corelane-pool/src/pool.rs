@@ -68,7 +68,7 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.shared.shutdown();
-        if self.shared.config.on_drop == OnDrop::Join && self.shared.may_await_the_end() {
+        if self.shared.config.on_drop == OnDrop::Join {
             self.shared.await_termination(None);
         }
     }
@@ -247,7 +247,7 @@ impl ThreadPool {
     /// Returns false if the time was up. In a thread of the pool, which cannot wait for its own end, returns false at
     /// once: in destructors of its thread-locals, too, and in [`start_with`](crate::Builder::start_with).
     pub fn await_termination(&self, timeout: Duration) -> bool {
-        self.shared().may_await_the_end() && self.shared().await_termination(Instant::now().checked_add(timeout))
+        self.shared().await_termination(Instant::now().checked_add(timeout))
     }
 
     /// Shuts the pool down as [`shutdown`](Self::shutdown) does, and waits until all accepted tasks and all threads
@@ -257,7 +257,7 @@ impl ThreadPool {
     /// too, and in [`start_with`](crate::Builder::start_with). The pool is shut down all the same.
     pub fn join(&self) -> bool {
         self.shutdown();
-        self.shared().may_await_the_end() && self.shared().await_termination(None)
+        self.shared().await_termination(None)
     }
 
     /// How many threads and tasks there are. While other threads work, a count may lack their latest changes, but it is

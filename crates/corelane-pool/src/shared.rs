@@ -341,11 +341,6 @@ impl Shared {
         !starters.is_empty() && starters.contains(&current().id())
     }
 
-    /// Whether the calling thread may wait for the end of the pool.
-    pub(crate) fn may_await_the_end(&self) -> bool {
-        !belongs_to(self.id) && !self.is_starting_here()
-    }
-
     /// Takes back the counts of a thread that will not run.
     pub(crate) fn never_started(&self) {
         let mut state = self.lock();
@@ -468,8 +463,12 @@ impl Shared {
         self.lock().is_terminated()
     }
 
-    /// Waits until no thread is present, and then joins the threads that have ended. False if the time was up.
+    /// Waits until no thread is present, and then joins the threads that have ended. False if the time was up; at once
+    /// in a thread of the pool and in `start_with`, which would wait for their own end.
     pub(crate) fn await_termination(&self, until: Option<Instant>) -> bool {
+        if belongs_to(self.id) || self.is_starting_here() {
+            return false;
+        }
         let mut state = self.lock();
         loop {
             if state.is_terminated() {
