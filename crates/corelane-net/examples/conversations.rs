@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::conversation::{Application, Conversation, Ending, Limits, Observer, Partition, Side};
-use corelane_net::decode::{TCP, Tunnel, datagram, packet};
+use corelane_net::decode::{Tunnel, datagram, packet};
 use corelane_net::defrag;
 use corelane_net::protocol::{Carrier, Event, Session};
 
@@ -89,8 +89,7 @@ impl Protocols {
 
 impl Observer<Session> for Protocols {
     fn begin(&mut self, conversation: &Conversation) -> Option<Session> {
-        let carrier = if conversation.protocol() == TCP { Carrier::Stream } else { Carrier::Datagrams };
-        Some(Session::new(carrier))
+        Some(Session::new(Carrier::of(conversation)))
     }
 
     fn progress(&mut self, _: &Conversation, _: &mut Session, _: Option<&Tunnel>, found: &mut Vec<Event>) {

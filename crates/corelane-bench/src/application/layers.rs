@@ -8,7 +8,7 @@
 use super::{Application, EachRing, Trace, each_ring};
 use corelane_net::capture::Record;
 use corelane_net::conversation::{Conversation, Ending, Limits, Observer, Partition};
-use corelane_net::decode::{TCP, Tunnel, datagram, locate};
+use corelane_net::decode::{Tunnel, datagram, locate};
 use corelane_net::defrag;
 use corelane_net::protocol::{Carrier, Event, Session};
 
@@ -43,8 +43,7 @@ impl Results<'_> {
 
 impl Observer<Session> for Results<'_> {
     fn begin(&mut self, conversation: &Conversation) -> Option<Session> {
-        let carrier = if conversation.protocol() == TCP { Carrier::Stream } else { Carrier::Datagrams };
-        Some(Session::new(carrier))
+        Some(Session::new(Carrier::of(conversation)))
     }
 
     fn progress(&mut self, _: &Conversation, _: &mut Session, _: Option<&Tunnel>, found: &mut Vec<Event>) {

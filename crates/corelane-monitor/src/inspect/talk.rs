@@ -67,8 +67,7 @@ impl Talk {
         detail: Detail,
         (gathers, kept): (bool, Option<Box<Kept>>),
     ) -> Self {
-        let carrier = if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams };
-        let session = Session::with(carrier, detail);
+        let session = Session::with(Carrier::of(conversation), detail);
         Talk { session, name, identified: None, before: None, hello: None, transactions: 0, gathers, kept }
     }
 

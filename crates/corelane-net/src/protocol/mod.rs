@@ -54,7 +54,7 @@ pub use event::Event;
 pub use identify::{Identified, Protocol};
 pub use text::{Detail, Text};
 
-use crate::conversation::{Application, Side};
+use crate::conversation::{Application, Conversation, Side};
 use identify::Identifier;
 
 /// The way in which a conversation's bytes arrive.
@@ -64,6 +64,13 @@ pub enum Carrier {
     Stream,
     /// UDP: each call of `data` brings a datagram.
     Datagrams,
+}
+
+impl Carrier {
+    /// The way in which this conversation's bytes arrive.
+    pub fn of(conversation: &Conversation) -> Self {
+        if conversation.is_tcp() { Carrier::Stream } else { Carrier::Datagrams }
+    }
 }
 
 /// The most layers of protocols inside a protocol that are followed, such as a tunnel in a tunnel.
