@@ -39,25 +39,21 @@ impl Plan {
         let reading = if payload { 0 } else { 1 };
         (cpus - reading).clamp(1, Plan::MOST_ANALYZERS)
     }
-}
 
-impl Default for Plan {
-    /// The plan for a run that inspects no payload.
-    fn default() -> Self {
-        Plan { analyzers: Plan::fastest_analyzers(false), cpus: Vec::new(), capacity: Plan::CAPACITY, restless: false }
-    }
-}
-
-impl Plan {
     /// Checks the number of SubAnalyzers and the CPUs.
     ///
     /// # Errors
     /// If the plan cannot be carried out.
     pub fn check(&self) -> Result<(), PlanError> {
+        self.pins().map(drop)
+    }
+
+    /// Checks the plan, and finds its CPUs.
+    pub(crate) fn pins(&self) -> Result<Pins, PlanError> {
         if self.analyzers > Plan::MOST_ANALYZERS {
             return Err(PlanError::TooManyAnalyzers);
         }
-        Pins::new(&self.cpus).map(drop)
+        Pins::new(&self.cpus)
     }
 
     /// Whether and how partitions move: not without a CPU for each stage that analyses.
@@ -74,6 +70,13 @@ impl Plan {
         } else {
             Sharing::Even
         }
+    }
+}
+
+impl Default for Plan {
+    /// The plan for a run that inspects no payload.
+    fn default() -> Self {
+        Plan { analyzers: Plan::fastest_analyzers(false), cpus: Vec::new(), capacity: Plan::CAPACITY, restless: false }
     }
 }
 

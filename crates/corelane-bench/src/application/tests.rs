@@ -24,10 +24,6 @@ mod captures_folder;
 const SETTING: Setting =
     Setting { cpus: [None, None], bound: Duration::from_secs(600), count: 1, counting: false, quick: true };
 
-fn trace(capture: Vec<u8>) -> Trace {
-    Trace::read(Reader::from_bytes(capture).expect("a capture"), |error| panic!("{error}"))
-}
-
 fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => mapped(address.to_bits()),
@@ -69,7 +65,10 @@ impl<A: Application> EachRing<A> for Check<A> {
 }
 
 fn portscans(config: Config, counts: bool) -> (Arc<Portscans>, Answer) {
-    let app = Arc::new(Portscans { trace: Arc::new(trace(capture(config).expect("a valid configuration"))), counts });
+    let app = Arc::new(Portscans {
+        trace: Arc::new(Trace::generated(capture(config).expect("a valid configuration"))),
+        counts,
+    });
     let (answer, _) = alone(&app, &SETTING).expect("an answer");
     (app, answer)
 }
@@ -98,7 +97,7 @@ fn every_ring_finds_the_planted_scans() {
 #[test]
 fn every_ring_looks_into_all_conversations() {
     let made = Conversations { seed: 3, conversations: 100, trouble: 5, spoofed: 0 };
-    let app = Arc::new(Layers { trace: trace(made.capture()) });
+    let app = Arc::new(Layers { trace: Trace::generated(made.capture()) });
     let (expected, _) = alone(&app, &SETTING).expect("an answer");
     let [_, conversations, identified, http, hello, answer, dns, other] = expected;
     assert_eq!((conversations, other), (100, 0));
@@ -145,7 +144,7 @@ fn a_lost_packet_or_report_is_a_wrong_answer() {
         }
     }
     let made = Conversations { seed: 3, conversations: 50, trouble: 0, spoofed: 0 };
-    let app = Arc::new(Layers { trace: trace(made.capture()) });
+    let app = Arc::new(Layers { trace: Trace::generated(made.capture()) });
     let (expected, _) = alone(&app, &SETTING).expect("an answer");
     let report = checked::<_, Lane, Loses<Lane>>(&app, &SETTING, 1, 64, &expected);
     assert!(matches!(report, Err(Failure::Stop(Stop::WrongAnswer))), "{report:?}");

@@ -19,6 +19,12 @@ struct Place {
 }
 
 impl Trace {
+    /// Reads a generated capture, which is whole.
+    pub(crate) fn generated(capture: Vec<u8>) -> Self {
+        let reader = Reader::from_bytes(capture).expect("a capture");
+        Trace::read(reader, |error| panic!("a generated capture is whole: {error}"))
+    }
+
     /// Reads all records. What is damaged goes to `damage`, as far as the reader can go on behind it.
     pub(crate) fn read(mut reader: Reader, mut damage: impl FnMut(ReadError)) -> Self {
         let mut trace = Trace::default();

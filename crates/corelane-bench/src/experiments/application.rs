@@ -10,7 +10,6 @@ use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
 use crate::setting::Setting;
 use crate::slip;
 use crate::topology::cpus;
-use corelane_net::capture::Reader;
 use corelane_net::synth::{Config, Conversations, capture};
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -100,7 +99,7 @@ fn plan(plan: &mut Plan) {
             let packets = if quick { QUICK_PACKETS } else { PACKETS };
             let make = || {
                 let config = Config { packets, ..Config::default() };
-                Arc::new(trace(capture(config).expect("a valid configuration")))
+                Arc::new(Trace::generated(capture(config).expect("a valid configuration")))
             };
             Portscans { trace: traffic.get_or_init(make).clone(), counts }
         })
@@ -125,16 +124,11 @@ fn plan(plan: &mut Plan) {
     panel.view(View { id: "l1", label: "% of level-1 reads that hit", metric: Metric::L1HitPercent, ..rate });
     let made = Made::new(|quick| {
         let conversations = if quick { QUICK_CONVERSATIONS } else { CONVERSATIONS };
-        Layers { trace: trace(Conversations { seed: 1, conversations, trouble: 5, spoofed: 0 }.capture()) }
+        Layers { trace: Trace::generated(Conversations { seed: 1, conversations, trouble: 5, spoofed: 0 }.capture()) }
     });
     for stages in 1..=7 {
         at(panel, &made, stages, LAYERS, |adds| each_ring_of_layers(adds));
     }
-}
-
-fn trace(capture: Vec<u8>) -> Trace {
-    let reader = Reader::from_bytes(capture).expect("a capture");
-    Trace::read(reader, |error| panic!("a generated capture is whole: {error}"))
 }
 
 /// An application, and the answer of one thread.

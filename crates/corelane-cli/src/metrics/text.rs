@@ -47,9 +47,7 @@ impl Collected for Snapshot {
             self.packet_lag.as_secs_f64(),
         )?;
         if let Some(time) = self.last_packet_ns {
-            // A floating-point number holds the nanoseconds of no recent time, but the seconds and their millionths.
-            let seconds = Duration::from_nanos(time).as_secs_f64();
-            out.gauge("last_packet_timestamp_seconds", "Time of the last packet since the epoch", seconds)?;
+            out.gauge("last_packet_timestamp_seconds", "Time of the last packet since the epoch", seconds(time))?;
         }
         out.gauge("conversations", "Open conversations", self.conversations)?;
         out.gauge("scan_groups", "Groups of failures that may become scans", self.scan_groups)?;
@@ -70,8 +68,6 @@ impl Collected for Sensors {
         let sensors = |number: fn(&SensorCounts) -> u64| {
             self.sensors.iter().map(move |counts| (counts.sensor.as_str(), number(counts)))
         };
-        // A floating-point number holds the nanoseconds of no recent time, but the seconds and their millionths.
-        let seconds = |time_ns| Duration::from_nanos(time_ns).as_secs_f64();
         let begun = self.sensors.iter().map(|counts| (counts.sensor.as_str(), seconds(counts.begun_ns)));
         out.counters("sensor_batches", "Batches that have counted", "sensor", sensors(|of| of.batches))?;
         out.counters("sensor_reports", "Failures that have counted", "sensor", sensors(|of| of.reports))?;
@@ -87,6 +83,12 @@ impl Collected for Sensors {
         out.outputs(&self.outputs)?;
         out.build()
     }
+}
+
+/// A time since the epoch. A floating-point number holds the nanoseconds of no recent time, but the seconds and their
+/// millionths.
+fn seconds(time_ns: u64) -> f64 {
+    Duration::from_nanos(time_ns).as_secs_f64()
 }
 
 fn items<N: Copy>(by: &By<N>) -> impl Iterator<Item = (&str, N)> {

@@ -38,8 +38,7 @@ pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
     observer: Observer<'_, S::Error>,
 ) -> Result<(Report, Findings), PlanError> {
     let Job { settings, plan, inspection, continuous } = job;
-    plan.check()?;
-    let pins = &Pins::new(&plan.cpus)?;
+    let pins = &plan.pins()?;
     // Without those that need a whole capture.
     let of_steps = continuous.as_ref().map(|_| Settings { counting: None, top: 0, ..settings.clone() });
     let settings = of_steps.as_ref().unwrap_or(settings);
