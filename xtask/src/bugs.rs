@@ -20,10 +20,10 @@ fn names(page: &str) -> (Vec<&str>, Vec<&str>) {
 /// The files of a test target, and the tests' crate.
 fn files(root: &Path, target: &str) -> Vec<PathBuf> {
     let tests = match target {
-        "pool" => root.join("crates/corelane-pool/tests/conformance"),
-        "pool_loom" => root.join("crates/corelane-pool/tests/loom"),
+        "pool" => root.join("queues/corelane-pool/tests/conformance"),
+        "pool_loom" => root.join("queues/corelane-pool/tests/loom"),
         _ => {
-            let of = |package: &str| root.join("crates").join(package).join("tests").join(target);
+            let of = |package: &str| root.join("queues").join(package).join("tests").join(target);
             let own = of("corelane");
             if own.exists() || own.with_extension("rs").exists() { own } else { of("corelane-papers") }
         }

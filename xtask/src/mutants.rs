@@ -223,7 +223,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     tree::copy(&tree)?;
     if mutants.iter().flat_map(|mutant| &mutant.tests).any(|tests| tests.target.counts_lines()) {
         let emulator = format!("{}/emulator", cargo::REAL_THREADS);
-        call("crates/corelane-bench/coherence/fetch-emulator", &[&emulator])?;
+        call("queues/corelane-bench/coherence/fetch-emulator", &[&emulator])?;
     }
     let mut failures = Vec::new();
     for mutants in mutants.chunk_by(|one, next| one.queue() == next.queue()) {

@@ -1,5 +1,5 @@
 //! The soak: shuttle's scenarios on real threads, one after the other, for as long as one likes. What it checks is in
-//! `crates/corelane/tests/support/soak.rs`.
+//! `queues/corelane/tests/support/soak.rs`.
 
 use crate::cargo::{self, How, Tests};
 use crate::workspace::{Result, root};

@@ -9,10 +9,10 @@ use std::process::Command;
 const JUDGED: [&str; 6] = [
     "Cargo.toml",
     "Cargo.lock",
-    "crates/corelane",
-    "crates/corelane-bench",
-    "crates/corelane-papers",
-    "crates/corelane-pool",
+    "queues/corelane",
+    "queues/corelane-bench",
+    "queues/corelane-papers",
+    "queues/corelane-pool",
 ];
 
 /// Calls git in the workspace, with an index of its own. Returns its output.
@@ -71,7 +71,7 @@ mod tests {
         let copied = root().join(format!("target/evidence/copy-{}", std::process::id()));
         let read = |file: &str| fs::read_to_string(copied.join(file));
         copy(&copied).unwrap();
-        let file = "crates/corelane/src/lib.rs";
+        let file = "queues/corelane/src/lib.rs";
         let same = fs::read_to_string(root().join(file)).unwrap();
         assert_eq!(read(file).unwrap(), same);
         // What an interrupted run has left there.

@@ -18,11 +18,21 @@ struct Page {
     text: String,
 }
 
+/// The folders of the two products.
+fn products() -> [PathBuf; 2] {
+    ["queues", "monitor"].map(|product| root().join(product))
+}
+
+/// The directory of every package of the products.
+fn packages() -> Vec<PathBuf> {
+    products().iter().flat_map(|product| fs::read_dir(product).unwrap()).map(|entry| entry.unwrap().path()).collect()
+}
+
 /// Every document of the project.
 fn pages() -> Vec<Page> {
     let root = root();
     let mut directories = vec![root.clone(), root.join("docs"), root.join("docs/decisions")];
-    directories.extend(fs::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path()));
+    directories.extend(packages());
     let mut pages = Vec::new();
     for directory in directories {
         for entry in fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display())) {
@@ -45,7 +55,8 @@ fn page(path: &str) -> Page {
 
 /// Rust files and their text.
 fn sources() -> Vec<(PathBuf, String)> {
-    let mut directories = vec![root().join("crates"), root().join("xtask")];
+    let mut directories = Vec::from(products());
+    directories.push(root().join("xtask"));
     let mut sources = Vec::new();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
@@ -139,15 +150,13 @@ fn every_link_leads_somewhere() {
     none(faults);
 }
 
-/// Paths in prose begin at the root, at `crates/`, or in a crate or its `src/`.
+/// Paths in prose begin at the root, at a product, or in a crate or its `src/`.
 #[test]
 fn every_path_is_there() {
     let root = root();
-    let mut bases = vec![root.clone(), root.join("crates")];
-    for entry in fs::read_dir(root.join("crates")).unwrap() {
-        let path = entry.unwrap().path();
-        bases.extend([path.join("src"), path]);
-    }
+    let mut bases = vec![root];
+    bases.extend(products());
+    bases.extend(packages().into_iter().flat_map(|package| [package.join("src"), package]));
     let mut faults = Vec::new();
     let mut paths = 0;
     for page in pages() {
@@ -276,7 +285,10 @@ fn pages_stay_short() {
 /// Packages, targets and scripts of the commands. What the programs do with their options is tested beside them.
 #[test]
 fn every_command_names_what_there_is() {
-    let root = root();
+    let directory_of = |package: &str| {
+        let mut packages = packages().into_iter();
+        packages.find(|path| path.ends_with(package)).unwrap_or_else(|| root().join(package))
+    };
     let mut faults = Vec::new();
     let mut commands = 0;
     for page in pages() {
@@ -292,15 +304,14 @@ fn every_command_names_what_there_is() {
             };
             let packages = after("-p");
             for package in &packages {
-                if !root.join("crates").join(package).exists() && *package != "xtask" {
+                if !directory_of(package).exists() {
                     faults.push(format!("{}:{number}: no package {package}", page.path.display()));
                 }
             }
             for (flag, directory) in [("--test", "tests"), ("--example", "examples")] {
                 for target in after(flag) {
                     let is_in = |package: &&str| {
-                        let crates = if *package == "xtask" { root.clone() } else { root.join("crates") };
-                        let directory = crates.join(package).join(directory);
+                        let directory = directory_of(package).join(directory);
                         directory.join(format!("{target}.rs")).exists() || directory.join(target).exists()
                     };
                     if !packages.is_empty() && !packages.iter().any(is_in) {

@@ -1,5 +1,5 @@
 //! FastFlow's queue and the synchronous queues under many schedules that are drawn, at real sizes. Runs with
-//! `cargo shuttle -p corelane-papers --test shuttle`; see `crates/corelane/tests/shuttle` for how many schedules,
+//! `cargo shuttle -p corelane-papers --test shuttle`; see `queues/corelane/tests/shuttle` for how many schedules,
 //! which, and what they cannot show, and for `cargo xtask soak`, which runs them on real threads.
 
 #[cfg_attr(shuttle, path = "../../../corelane/tests/support/counted.rs")]

@@ -22,7 +22,7 @@ mod net;
 mod privileges;
 #[path = "../support/program.rs"]
 mod program;
-#[path = "../../../corelane/tests/support/random.rs"]
+#[path = "../../../../queues/corelane/tests/support/random.rs"]
 #[allow(dead_code, reason = "it is shared with the tests of the queues, which also pause")]
 mod random;
 mod same;

@@ -60,7 +60,7 @@ fn what_is_left_out_says_how_to_get_it() {
             "this program was built without ",
             &format!("the feature `{feature}`; in a checkout of corelane"),
             &format!("`cargo run --release --features {features} -- ...`"),
-            &format!("`cargo install --path crates/corelane-cli --locked --profile dist --features {features}`"),
+            &format!("`cargo install --path monitor/corelane-cli --locked --profile dist --features {features}`"),
         ] {
             assert!(said.contains(part), "{part:?} is not in {outcome:?}");
         }

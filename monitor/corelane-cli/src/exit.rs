@@ -85,7 +85,7 @@ pub(crate) fn left_out(what: &str, feature: &str) -> String {
     let libpcap = if feature == "libpcap" || cfg!(feature = "libpcap") { ",libpcap" } else { "" };
     format!(
         "this program was built without {what}, the feature `{feature}`; in a checkout of corelane \
-         `cargo run --release --features full{libpcap} -- ...` has it, and `cargo install --path crates/corelane-cli \
+         `cargo run --release --features full{libpcap} -- ...` has it, and `cargo install --path monitor/corelane-cli \
          --locked --profile dist --features full{libpcap}` installs it"
     )
 }

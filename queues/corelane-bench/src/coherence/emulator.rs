@@ -86,7 +86,7 @@ impl Emulator {
             }
             Err(_) => Err(Missing(
                 "there is no qemu-x86_64: install QEMU's user emulation 7.2, or run \
-                 crates/corelane-bench/coherence/fetch-emulator, which unpacks Debian 12's into target/emulator"
+                 queues/corelane-bench/coherence/fetch-emulator, which unpacks Debian 12's into target/emulator"
                     .to_owned(),
             )),
         }

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-#[path = "../../../corelane-net/tests/support/captures_folder.rs"]
+#[path = "../../../../monitor/corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
 
 /// No wait reaches this bound, however slow the machine is.

@@ -6,7 +6,7 @@
 //!
 //! Each scenario draws its sizes. A time of keep-alive may be over at any moment after a thread has begun to wait. A
 //! thread that is not woken is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task
-//! and no thread was forgotten. What shuttle cannot show is said in `crates/corelane/tests/shuttle`.
+//! and no thread was forgotten. What shuttle cannot show is said in `queues/corelane/tests/shuttle`.
 
 #[cfg_attr(shuttle, path = "../../corelane/tests/support/schedules.rs")]
 #[cfg_attr(not(shuttle), path = "../../corelane/tests/support/soak.rs")]

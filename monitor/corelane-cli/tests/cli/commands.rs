@@ -172,7 +172,7 @@ fn bash_understands_its_completions() {
 #[test]
 fn every_command_of_the_documents_is_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut pages = vec![root.join("README.md"), root.join("crates/corelane-cli/README.md")];
+    let mut pages = vec![root.join("README.md"), root.join("monitor/corelane-cli/README.md")];
     pages.extend(fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
     let mut commands = 0;
     for page in pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md")) {

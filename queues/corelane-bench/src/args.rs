@@ -109,7 +109,7 @@ Examples:
   corelane-bench coherence --check                  has any queue's count changed?
   corelane-bench run cache-lines                    what the papers say of it: Figure 11 of MCRingBuffer, Tables 2 and 3 of B-Queue
 
-Needs QEMU's user emulation 7.2 and a C compiler; crates/corelane-bench/coherence/fetch-emulator unpacks Debian 12's, without root. Exit codes: 0
+Needs QEMU's user emulation 7.2 and a C compiler; queues/corelane-bench/coherence/fetch-emulator unpacks Debian 12's, without root. Exit codes: 0
 done, 1 --check found a difference, 2 an error, 3 no emulator.")]
 pub(crate) struct CoherenceArguments {
     /// Queues by name [default: all]
