@@ -134,14 +134,14 @@ impl How {
             Some("loom") => Self {
                 arguments: &["--release", "--features", "loom"],
                 ..small(Self::at("target/mutants/loom"))
-                    .with("RUSTFLAGS", "--cfg loom")
+                    .with("RUSTFLAGS", "--cfg corelane_loom")
                     .with("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", 16)
                     .with("CARGO_PROFILE_RELEASE_OPT_LEVEL", 1)
             },
             Some(_) => Self {
                 arguments: &["--features", "shuttle"],
                 ..small(Self::at("target/mutants/shuttle"))
-                    .with("RUSTFLAGS", "--cfg shuttle")
+                    .with("RUSTFLAGS", "--cfg corelane_shuttle")
                     .with("CORELANE_SCHEDULES", std::env::var("CORELANE_SCHEDULES").unwrap_or("500".to_owned()))
             },
             None if target.counts_lines() => Self::at(REAL_THREADS).with("CORELANE_EMULATOR", "required"),

@@ -323,7 +323,7 @@ impl<B> fmt::Debug for Consumer<B> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::super::slots::CACHE_LINE;
     use super::Ring;

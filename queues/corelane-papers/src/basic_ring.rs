@@ -119,7 +119,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::super::slots::CACHE_LINE;
     use super::Ring;

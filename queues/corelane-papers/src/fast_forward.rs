@@ -276,7 +276,7 @@ impl<V: Variant> fmt::Debug for Consumer<V> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::super::slots::CACHE_LINE;
     use super::super::{Dequeue, Enqueue};

@@ -71,7 +71,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Capacity of each cache. The text gives no number.
-const CACHED: usize = if cfg!(loom) { 2 } else { 32 };
+const CACHED: usize = if cfg!(corelane_loom) { 2 } else { 32 };
 
 /// Aligned to two cache lines, as everywhere in corelane: the processor fetches a missed line's neighbour along with
 /// it.

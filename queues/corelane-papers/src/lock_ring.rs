@@ -65,7 +65,7 @@ impl<T> Ring<T> {
         while self.lock.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_err() {
             spin_loop();
             // In a model this load could see the lock taken for ever, because the other side takes it again and again.
-            while !cfg!(loom) && self.lock.load(Relaxed) == TAKEN {
+            while !cfg!(corelane_loom) && self.lock.load(Relaxed) == TAKEN {
                 spin_loop();
             }
         }
@@ -149,7 +149,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::super::slots::CACHE_LINE;
     use super::Ring;

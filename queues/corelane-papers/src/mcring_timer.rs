@@ -48,7 +48,7 @@ use corelane::papers::{Arc, AtomicUsize};
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 pub use timer::Timer;
 
 /// The global variable through which a timer informs producers.
@@ -151,7 +151,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 mod timer {
     use super::Signal;
     use std::io;

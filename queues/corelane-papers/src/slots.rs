@@ -96,7 +96,7 @@ pub(crate) fn spin_wait(ticks: u32) {
     if ticks == 0 {
         return;
     }
-    #[cfg(all(target_arch = "x86_64", not(any(loom, shuttle, miri))))]
+    #[cfg(all(target_arch = "x86_64", not(any(corelane_loom, corelane_shuttle, miri))))]
     {
         // SAFETY: this only reads a counter.
         let now = || unsafe { std::arch::x86_64::_rdtsc() };
@@ -105,7 +105,7 @@ pub(crate) fn spin_wait(ticks: u32) {
             std::hint::spin_loop();
         }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(any(loom, shuttle, miri)))))]
+    #[cfg(not(all(target_arch = "x86_64", not(any(corelane_loom, corelane_shuttle, miri)))))]
     for _ in 0..ticks.div_ceil(64) {
         corelane::papers::spin_loop();
     }

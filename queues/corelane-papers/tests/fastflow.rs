@@ -1,6 +1,6 @@
 //! FastFlow's queue: pointers in order, each once, none lost with the queue.
 
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "../../corelane/tests/support/histories.rs"]
 mod histories;

@@ -1,6 +1,6 @@
 //! The queues of the paper's comparison: what they promise, which is less.
 
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "../../corelane/tests/handoff/support.rs"]
 #[expect(dead_code, reason = "the queues under test are others, and none of them can be looked into")]

@@ -1,5 +1,5 @@
 //! Which published forms hang in a ring of two queues, and which do not.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "../../corelane/tests/support/two_queues.rs"]
 mod two_queues;

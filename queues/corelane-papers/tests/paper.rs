@@ -3,7 +3,7 @@
 //! An oracle says of each form, call by call, what print says. One thread alone sees every write at once, so the oracle
 //! is exact. What two threads do to each other is the business of the streams and of `tests/loom_paper.rs`; what they
 //! do to each other in a ring, of `tests/deadlock.rs`.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "../../corelane/tests/support/watchdog.rs"]
 mod watchdog;

@@ -96,7 +96,7 @@ impl Chunks {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;

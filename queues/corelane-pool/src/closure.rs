@@ -99,7 +99,7 @@ impl fmt::Debug for Closure<'_> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::*;
     use std::cell::Cell;

@@ -83,7 +83,7 @@ const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 
 /// Models have no time, so no caller can look by itself there. In models this fence makes sure that none has to.
 fn model_fence() {
-    if cfg!(loom) {
+    if cfg!(corelane_loom) {
         fence(SeqCst);
     }
 }
@@ -262,7 +262,7 @@ impl Shared {
         model_fence();
         if !state.has_room() {
             let look = Instant::now() + LOOK_FOR_ROOM;
-            let until = if cfg!(loom) { until } else { Some(until.map_or(look, |until| until.min(look))) };
+            let until = if cfg!(corelane_loom) { until } else { Some(until.map_or(look, |until| until.min(look))) };
             state = wait(&self.room, state, until);
         }
         self.blocked.fetch_sub(1, Relaxed);
@@ -273,7 +273,7 @@ impl Shared {
     /// are woken if still more of the queue is free at the next call.
     fn tell_of_room(&self, state: &mut State) {
         // Models have no time, so no caller looks by itself there.
-        let enough = if cfg!(loom) { 1 } else { enough_room(state.backlog.capacity) };
+        let enough = if cfg!(corelane_loom) { 1 } else { enough_room(state.backlog.capacity) };
         let known = state.backlog.limit - state.backlog.accepted;
         let room = if known >= enough { known } else { state.room() };
         let callers = callers(room, enough);
@@ -286,7 +286,7 @@ impl Shared {
             model_fence();
             if self.blocked.load(Relaxed) > 0 {
                 let now = Instant::now();
-                if cfg!(loom) || told.is_some_and(|told| now - told >= TELL) {
+                if cfg!(corelane_loom) || told.is_some_and(|told| now - told >= TELL) {
                     self.tell_of_room(&mut self.lock());
                     *told = Some(now);
                 }
@@ -470,7 +470,7 @@ impl Shared {
 
     /// Looks for queued tasks for at most [`SEARCH`].
     fn search(&self) {
-        if cfg!(loom) {
+        if cfg!(corelane_loom) {
             return;
         }
         let until = Instant::now() + SEARCH;

@@ -1,8 +1,8 @@
 //! The one file that knows std, loom and shuttle. All other files import their locks and threads from here.
 
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 pub(crate) use corelane::model::{AtomicUsize, Condvar, Instant, Mutex, MutexGuard};
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub(crate) use loom::{
     sync::{
         Condvar, Mutex, MutexGuard,
@@ -11,13 +11,13 @@ pub(crate) use loom::{
     thread::{Builder, JoinHandle, ThreadId, current},
     thread_local,
 };
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 pub(crate) use shuttle::{
     sync::atomic::fence,
     thread::{Builder, JoinHandle, ThreadId, current},
     thread_local,
 };
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 pub(crate) use std::{
     sync::{
         Condvar, Mutex, MutexGuard,
@@ -27,7 +27,7 @@ pub(crate) use std::{
     thread_local,
 };
 
-#[cfg(not(shuttle))]
+#[cfg(not(corelane_shuttle))]
 pub(crate) use std::time::Instant;
 
 /// Counts with one writer, hints, and what a thread notes for itself. No decision depends on their order, so loom need

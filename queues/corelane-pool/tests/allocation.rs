@@ -1,6 +1,6 @@
 //! What a task costs the allocator.
 
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 use corelane_pool::ThreadPool;
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -8,10 +8,10 @@
 //! thread that is not woken is a deadlock, which shuttle reports; so a scenario whose pool is joined shows that no task
 //! and no thread was forgotten. What shuttle cannot show is said in `queues/corelane/tests/shuttle`.
 
-#[cfg_attr(shuttle, path = "../../corelane/tests/support/schedules.rs")]
-#[cfg_attr(not(shuttle), path = "../../corelane/tests/support/soak.rs")]
+#[cfg_attr(corelane_shuttle, path = "../../corelane/tests/support/schedules.rs")]
+#[cfg_attr(not(corelane_shuttle), path = "../../corelane/tests/support/soak.rs")]
 mod schedules;
-#[cfg(not(shuttle))]
+#[cfg(not(corelane_shuttle))]
 #[path = "../../corelane/tests/support/watchdog.rs"]
 mod watchdog;
 

@@ -102,11 +102,11 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 extern crate alloc;
-#[cfg(any(loom, shuttle))]
+#[cfg(any(corelane_loom, corelane_shuttle))]
 extern crate std;
 
-#[cfg(any(all(loom, not(feature = "loom")), all(shuttle, not(feature = "shuttle"))))]
-compile_error!("with --cfg loom or --cfg shuttle corelane needs its feature of that name");
+#[cfg(any(all(corelane_loom, not(feature = "loom")), all(corelane_shuttle, not(feature = "shuttle"))))]
+compile_error!("with --cfg corelane_loom or --cfg corelane_shuttle corelane needs its feature of that name");
 #[cfg(not(any(target_has_atomic = "ptr", feature = "portable-atomic")))]
 compile_error!("this machine's atomics do not compare and swap: turn on the feature `portable-atomic`");
 
@@ -133,10 +133,10 @@ pub mod wait;
 
 pub use bound::{Bounded, Unbounded};
 pub use prefetch::prefetch_read;
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 #[doc(hidden)]
 pub use sync::Barrier;
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 #[doc(hidden)]
 pub use sync::model;
 

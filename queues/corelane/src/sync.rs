@@ -4,9 +4,9 @@
 //! Besides the re-exports it holds what the algorithms share: [`Padded`], the [`Slot`] an item lives in, and the
 //! asymmetric barrier of the park protocol (see [`crate::wait`]).
 
-#[cfg(all(loom, feature = "std"))]
+#[cfg(all(corelane_loom, feature = "std"))]
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::{
@@ -15,11 +15,11 @@ pub(crate) use loom::{
     },
 };
 
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 pub mod model;
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 pub(crate) use model::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
-#[cfg(all(shuttle, feature = "std"))]
+#[cfg(all(corelane_shuttle, feature = "std"))]
 pub(crate) use model::{Condvar, Instant, Mutex, MutexGuard};
 
 /// Atomics that no model sees.
@@ -28,22 +28,22 @@ pub(crate) use core::sync::atomic as plain;
 #[cfg(feature = "portable-atomic")]
 pub(crate) use portable_atomic as plain;
 
-#[cfg(all(target_has_atomic = "ptr", not(loom)))]
+#[cfg(all(target_has_atomic = "ptr", not(corelane_loom)))]
 pub(crate) use alloc::sync::Arc;
-#[cfg(all(any(target_has_atomic = "64", feature = "portable-atomic"), not(any(loom, shuttle))))]
+#[cfg(all(any(target_has_atomic = "64", feature = "portable-atomic"), not(any(corelane_loom, corelane_shuttle))))]
 pub(crate) use plain::AtomicU64;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 pub(crate) use plain::{AtomicBool, AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize};
 #[cfg(all(not(target_has_atomic = "ptr"), feature = "portable-atomic"))]
 pub(crate) use portable_atomic_util::Arc;
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle))))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
-#[cfg(all(feature = "std", not(shuttle), not(all(target_family = "wasm", target_os = "unknown"))))]
+#[cfg(all(feature = "std", not(corelane_shuttle), not(all(target_family = "wasm", target_os = "unknown"))))]
 pub(crate) use std::time::Instant;
-#[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
+#[cfg(all(feature = "std", not(corelane_shuttle), target_family = "wasm", target_os = "unknown"))]
 pub(crate) use timeless::Instant;
 
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 pub(crate) use cell::UnsafeCell;
 
 use core::mem::MaybeUninit;
@@ -57,7 +57,7 @@ pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 pub(crate) const HAS_CLOCK: bool = !cfg!(all(target_family = "wasm", target_os = "unknown"));
 
 /// Where there is no clock it is always the same time: a wait until some time is over at once.
-#[cfg(all(feature = "std", not(shuttle), target_family = "wasm", target_os = "unknown"))]
+#[cfg(all(feature = "std", not(corelane_shuttle), target_family = "wasm", target_os = "unknown"))]
 mod timeless {
     use core::ops::{Add, Sub};
     use core::time::Duration;
@@ -100,7 +100,7 @@ mod timeless {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 mod cell {
     use super::{reads, writes};
 
@@ -134,19 +134,19 @@ mod cell {
 
 /// To be called before so much memory is read that other threads write. Shuttle looks for a thread that is just writing
 /// it.
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 #[inline(always)]
 pub(crate) fn reads<T>(start: *const T, count: usize) {
-    #[cfg(shuttle)]
+    #[cfg(corelane_shuttle)]
     model::access(start, count, model::Kind::Read);
     let _ = (start, count);
 }
 
 /// As `reads`, before memory is written.
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 #[inline(always)]
 pub(crate) fn writes<T>(start: *const T, count: usize) {
-    #[cfg(shuttle)]
+    #[cfg(corelane_shuttle)]
     model::access(start, count, model::Kind::Write);
     let _ = (start, count);
 }
@@ -200,7 +200,7 @@ pub(crate) fn writes<T>(start: *const T, count: usize) {
 /// `slot` is the memory of a slot that no other thread knows.
 #[inline(always)]
 pub(crate) unsafe fn init_slot<T>(slot: *mut Slot<T>) {
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     // SAFETY: the caller's memory.
     unsafe {
         slot.write(UnsafeCell::new(MaybeUninit::uninit()));
@@ -250,9 +250,9 @@ impl<T> core::ops::Deref for Padded<T> {
     }
 }
 
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub use barrier::Barrier;
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub(crate) use barrier::outwait;
 pub(crate) use barrier::{heavy_barrier, load_after_store, parks_are_bounded};
 
@@ -267,7 +267,7 @@ pub(crate) use barrier::{heavy_barrier, load_after_store, parks_are_bounded};
 ///
 /// Without `std` there is no system to ask, and no thread that parks. There a publisher pays for tasks by a full fence
 /// of its own, if there can be any: one instruction of a few cycles on the small machines that this is for.
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 mod barrier {
     use super::{AtomicU32, Relaxed};
     use core::sync::atomic::{Ordering::SeqCst, compiler_fence, fence};
@@ -356,7 +356,7 @@ mod barrier {
 ///
 /// But a fence after every publication does more than that, and hides an acquire or a release that is missing
 /// elsewhere. So loom's models run with less, too.
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 mod barrier {
     use super::{AtomicU32, Relaxed, Release};
     use core::cell::Cell;
@@ -429,7 +429,7 @@ mod barrier {
 }
 
 /// Shuttle knows one order only.
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 mod barrier {
     use super::{AtomicU32, Relaxed};
 
@@ -447,11 +447,11 @@ mod barrier {
 /// One turn of a busy wait.
 #[inline(always)]
 pub(crate) fn spin_loop() {
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     loom::thread::yield_now();
-    #[cfg(shuttle)]
+    #[cfg(corelane_shuttle)]
     shuttle::hint::spin_loop();
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(corelane_loom, corelane_shuttle)))]
     core::hint::spin_loop();
 }
 
@@ -464,9 +464,9 @@ mod wide {
     /// of the call, and calls on several queues agree on one order.
     #[inline(always)]
     pub(crate) fn full_fence() {
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         loom::sync::atomic::fence(SeqCst);
-        #[cfg(not(any(loom, shuttle)))]
+        #[cfg(not(any(corelane_loom, corelane_shuttle)))]
         core::sync::atomic::fence(SeqCst);
     }
 
@@ -477,7 +477,7 @@ mod wide {
     /// place, see [`Barrier::ReadModifyWrite`](crate::Barrier).
     #[inline(always)]
     pub(crate) fn look(word: &AtomicU64) -> u64 {
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         if super::barrier::is_read_modify_write() {
             return word.fetch_or(0, Acquire);
         }
@@ -488,7 +488,7 @@ mod wide {
     /// that came before write the old value back after it.
     #[inline(always)]
     pub(crate) fn set(word: &AtomicU64, value: u64) {
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         if super::barrier::is_read_modify_write() {
             word.swap(value, Release);
             return;
@@ -499,7 +499,7 @@ mod wide {
     /// As `look`, where all accesses to all such words have one order. Loom knows no such order but that of fences.
     #[inline(always)]
     pub(crate) fn strict_look(word: &AtomicU64) -> u64 {
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         {
             full_fence();
             if super::barrier::is_read_modify_write() {
@@ -516,7 +516,7 @@ pub(crate) use wide::{full_fence, look, set, strict_look};
 #[cfg(feature = "papers")]
 #[inline(always)]
 pub(crate) fn look_at<T>(pointer: &AtomicPtr<T>) -> *mut T {
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     if barrier::is_read_modify_write() {
         let null = core::ptr::null_mut();
         return pointer.compare_exchange(null, null, Acquire, Acquire).unwrap_or_else(|found| found);
@@ -528,7 +528,7 @@ pub(crate) fn look_at<T>(pointer: &AtomicPtr<T>) -> *mut T {
 #[cfg(feature = "papers")]
 #[inline(always)]
 pub(crate) fn set_to<T>(pointer: &AtomicPtr<T>, value: *mut T) {
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     if barrier::is_read_modify_write() {
         pointer.swap(value, Release);
         return;
@@ -540,7 +540,7 @@ pub(crate) fn set_to<T>(pointer: &AtomicPtr<T>, value: *mut T) {
 /// checkers: to them an attempt may see what was there before for ever.
 #[inline(always)]
 pub(crate) fn retry() {
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(corelane_loom, corelane_shuttle))]
     spin_loop();
 }
 
@@ -561,7 +561,7 @@ impl Backoff {
     #[inline]
     pub(crate) fn spend(&mut self) {
         // To the model checkers one more look is enough.
-        let pauses = if cfg!(any(loom, shuttle)) { 1 } else { self.0 };
+        let pauses = if cfg!(any(corelane_loom, corelane_shuttle)) { 1 } else { self.0 };
         for _ in 0..pauses {
             spin_loop();
         }
@@ -582,10 +582,10 @@ pub(crate) fn pause(looks: u32) {
 /// Lets another thread run.
 #[cfg(feature = "std")]
 pub(crate) fn yield_now() {
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     loom::thread::yield_now();
-    #[cfg(shuttle)]
+    #[cfg(corelane_shuttle)]
     shuttle::thread::yield_now();
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(corelane_loom, corelane_shuttle)))]
     std::thread::yield_now();
 }

@@ -1,7 +1,7 @@
 //! Queues and the allocator: one that refuses, and calls that need none.
 
 #![allow(clippy::type_complexity)]
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "support/allocator.rs"]
 mod allocator;

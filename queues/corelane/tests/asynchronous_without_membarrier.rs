@@ -1,6 +1,6 @@
 //! Tasks that wait on a system without membarrier: a filter refuses the call to this process, before it makes a queue.
 //! One test, as the answer is remembered for the process.
-#![cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#![cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 
 #[path = "support/refuse.rs"]
 mod refuse;

@@ -3,7 +3,7 @@
 //!
 //! Without that call a wake-up is lost once in a long time, on some processors. Loom models the barrier by fences,
 //! beside which those of an attempt that finds nothing hide that it is missing.
-#![cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+#![cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle, miri))))]
 
 #[path = "support/trap.rs"]
 mod trap;

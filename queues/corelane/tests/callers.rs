@@ -1,5 +1,5 @@
 //! A public function that panics by contract names its caller's line, not its own.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 use corelane::handoff::{Fairness, SynchronousQueue, WaitLimit};
 use corelane::mpmc::{self, lanes};

@@ -1,6 +1,6 @@
 //! No design of `corelane::spsc` hangs where published ones do, by its `try_` calls: two of them in a ring.
 //! `corelane-papers` has the same for the published ones.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[macro_use]
 #[path = "support/designs.rs"]

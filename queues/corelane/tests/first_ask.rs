@@ -1,6 +1,6 @@
 //! What a process finds out once about its machine, no thread waits for another to find out: the first one that asks is
 //! stopped in its call. One test, as the answer is remembered for the process.
-#![cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+#![cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle, miri))))]
 
 #[path = "support/trap.rs"]
 mod trap;

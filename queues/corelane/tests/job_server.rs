@@ -1,5 +1,5 @@
 //! The job server of the examples, end to end, on ports of the loopback device.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "../examples/jobs/mod.rs"]
 mod jobs;

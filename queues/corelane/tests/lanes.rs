@@ -1,6 +1,6 @@
 //! The queue of a lane for each sender: the calls, order and closing of `mpmc`, where order is each sender's own.
 //! A test that hangs ends the process and is named.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[cfg(not(miri))]
 #[path = "support/cpu_time.rs"]

@@ -1,5 +1,5 @@
 //! The shared queues and the allocator: what a burst leaves behind, memory that is refused, calls that need none.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "support/allocator.rs"]
 mod allocator;

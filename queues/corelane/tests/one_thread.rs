@@ -2,7 +2,7 @@
 //!
 //! The gate also runs it in a browser's machine, `wasm32-unknown-unknown`, which has neither threads nor a clock: a
 //! timed call is over at once there. So it needs no crate but `corelane`.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 use corelane::dispatch::{self, Collector};
 use corelane::handoff::{Exchanger, Fairness, SynchronousQueue, TransferQueue};

@@ -1,6 +1,6 @@
 //! What threads and sets leave behind that have slept: memory and descriptors within bounds, also in processes that
 //! were forked. Each test in a process of its own, where no other test makes or takes what is counted.
-#![cfg(all(feature = "std", not(any(loom, shuttle, miri))))]
+#![cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle, miri))))]
 
 #[path = "support/allocator.rs"]
 mod allocator;

@@ -2,7 +2,7 @@
 //! queue what it would find in the deque, and segments are given back once the queue is empty.
 
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 use corelane::error::TryPopError;
 use corelane::spsc::{self, Options, linked, stream};

@@ -1,7 +1,7 @@
 //! A system that refuses membarrier after queues were made, as a sandbox does that is set up late: nothing panics, and
 //! no wake-up is relied on that may be lost. Each test in a process of its own, as the refusal is remembered for the
 //! process.
-#![cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
+#![cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle, miri))))]
 
 #[allow(dead_code, reason = "it holds no call")]
 #[path = "support/trap.rs"]

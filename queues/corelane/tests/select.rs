@@ -1,6 +1,6 @@
 //! One thread that waits for the first of many ends of every family. What holds for each design of `spsc` is in
 //! `contract/select.rs`, what no schedule may lose in `loom_select.rs`, and a task's waits in `asynchronous/select.rs`.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[allow(dead_code, reason = "it pauses nowhere")]
 #[path = "support/random.rs"]

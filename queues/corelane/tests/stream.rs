@@ -2,7 +2,7 @@
 //! them.
 
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop)]
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[path = "support/first.rs"]
 mod first;

@@ -1,7 +1,7 @@
 //! Without the feature `std`: a wait that is told to park goes on looking, and the default strategy is there. With
 //! `async`, tasks wait and are woken all the same. Run with `cargo test -p corelane --no-default-features --test
 //! without_std`, and again with `--features async`.
-#![cfg(not(any(feature = "std", loom, shuttle)))]
+#![cfg(not(any(feature = "std", corelane_loom, corelane_shuttle)))]
 
 use corelane::wait::{Adaptive, Next, Strategy, WaitState};
 use corelane::{mpmc, spsc};

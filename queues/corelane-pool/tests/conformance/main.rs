@@ -8,7 +8,7 @@
 //! | P6, interrupting | no thread can be interrupted; there is a token, and that is tested |
 //! | P10, a negative keep-alive time | a `Duration` is not negative |
 //! | P23 | neither priorities nor expiry |
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 mod errors;
 mod execution;

@@ -348,7 +348,7 @@ impl<F> fmt::Debug for ByKey<F> {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::*;
     use std::collections::BTreeSet;

@@ -40,7 +40,7 @@ impl Polls {
     fn turn<'a>(&mut self, ends: impl IntoIterator<Item = &'a End>) {
         let mut overlooked = false;
         ends.into_iter().for_each(|end| overlooked |= end.become_task());
-        if overlooked && !cfg!(loom) {
+        if overlooked && !cfg!(corelane_loom) {
             self.doubt.begin();
         }
     }

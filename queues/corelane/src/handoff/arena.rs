@@ -46,9 +46,9 @@ const CLOSED: u64 = Link::FLAG_A;
 const DATA: u64 = Link::FLAG_B;
 
 /// Places of an arena.
-const PLACES: usize = if cfg!(loom) { 2 } else { 16 };
+const PLACES: usize = if cfg!(corelane_loom) { 2 } else { 16 };
 /// One more place is used after a request met so many others that it could not match.
-const COLLISIONS: usize = if cfg!(loom) { 1 } else { 2 };
+const COLLISIONS: usize = if cfg!(corelane_loom) { 1 } else { 2 };
 /// How long a request stays.
 const STAY: Duration = Duration::from_nanos(1_000);
 
@@ -259,7 +259,7 @@ fn take_out<T>(pool: &Pool<T>, place: &AtomicLink, link: Link) {
 }
 
 /// An unpredictable number, of this thread. Marsaglia's xorshift.
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 fn random() -> usize {
     std::thread_local! {
         static STATE: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
@@ -276,13 +276,13 @@ fn random() -> usize {
 }
 
 /// Shuttle draws it, so that it comes again with the schedule.
-#[cfg(shuttle)]
+#[cfg(corelane_shuttle)]
 fn random() -> usize {
     shuttle::rand::Rng::r#gen(&mut shuttle::rand::thread_rng())
 }
 
 /// A model is the same each time: the last of two places.
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 fn random() -> usize {
     1
 }

@@ -121,11 +121,11 @@ impl Cleaning {
 }
 
 /// The least number of dead nodes that a sweep is worth.
-const SWEEP: usize = if cfg!(loom) { 1 } else { 32 };
+const SWEEP: usize = if cfg!(corelane_loom) { 1 } else { 32 };
 
 /// How often a walk that was disturbed begins again. One that does mends what others left, which would hide it from
 /// loom.
-const ATTEMPTS: usize = if cfg!(loom) { 1 } else { 3 };
+const ATTEMPTS: usize = if cfg!(corelane_loom) { 1 } else { 3 };
 
 /// Asks for the fate of a registered request: reads nothing but its own node, and ends the request if it has one.
 ///

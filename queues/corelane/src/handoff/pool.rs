@@ -326,7 +326,7 @@ impl<T> Node<T> {
 /// Nodes of the front row.
 const FRONT_BYTES: usize = 16 * 1024;
 /// Nodes of the front row that a thread tries.
-const OWN: usize = if cfg!(loom) { 2 } else { 4 };
+const OWN: usize = if cfg!(corelane_loom) { 2 } else { 4 };
 const SEGMENTS: usize = INDEX_BITS as usize;
 
 /// All nodes of a structure.
@@ -344,7 +344,7 @@ struct Spare {
     /// How many nodes there are before the first that was never taken, the front row included.
     taken: PlainCount,
     /// What orders segments for loom, which does not see their pointers.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     order: AtomicU64,
 }
 
@@ -355,7 +355,7 @@ unsafe impl<T: Send> Sync for Pool<T> {}
 
 impl<T> Pool<T> {
     pub(super) fn new() -> Self {
-        let front = if cfg!(loom) { 2 } else { (FRONT_BYTES / size_of::<Node<T>>()).clamp(4, 128) };
+        let front = if cfg!(corelane_loom) { 2 } else { (FRONT_BYTES / size_of::<Node<T>>()).clamp(4, 128) };
         Self::with_front(1 << front.ilog2())
     }
 
@@ -366,7 +366,7 @@ impl<T> Pool<T> {
             spare: Padded(Spare {
                 free: AtomicLink::new(NULL),
                 taken: PlainCount::new(front),
-                #[cfg(loom)]
+                #[cfg(corelane_loom)]
                 order: AtomicU64::new(0),
             }),
         };
@@ -470,14 +470,14 @@ impl<T> Pool<T> {
         if self.segments[segment].load(Acquire).is_null() {
             let count = self.len(segment);
             let nodes = Self::segment(count);
-            #[cfg(loom)]
+            #[cfg(corelane_loom)]
             self.spare.order.fetch_add(1, Release);
             if self.segments[segment].compare_exchange(ptr::null_mut(), nodes, AcqRel, Acquire).is_err() {
                 // SAFETY: made by `segment` with this length and not published.
                 unsafe { Self::free_segment(nodes, count) };
             }
         }
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         self.spare.order.fetch_add(1, Acquire);
         let index = position as Index + 1;
         set(&self.node(index).word, Word::HELD);
@@ -557,7 +557,7 @@ impl<T> Drop for Pool<T> {
 }
 
 /// A small number of this thread.
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle))))]
 #[inline(always)]
 fn thread_number() -> usize {
     use core::sync::atomic::AtomicUsize;
@@ -574,7 +574,7 @@ fn thread_number() -> usize {
     number
 }
 
-#[cfg(any(not(feature = "std"), loom, shuttle))]
+#[cfg(any(not(feature = "std"), corelane_loom, corelane_shuttle))]
 fn thread_number() -> usize {
     0
 }

@@ -242,7 +242,7 @@ pub(super) fn spin_time() -> Duration {
 
 /// Whether there is any use in a thread's spinning.
 pub(super) fn spins() -> bool {
-    !cfg!(any(loom, shuttle)) && !has_one_cpu()
+    !cfg!(any(corelane_loom, corelane_shuttle)) && !has_one_cpu()
 }
 
 /// Looks between two looks at the clock.
@@ -345,7 +345,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimi
         linger(dual, index, limit);
     }
     // In place of a spin: others come a long way before the sleep.
-    #[cfg(shuttle)]
+    #[cfg(corelane_shuttle)]
     {
         use crate::sync::model::step;
         use shuttle::rand::{Rng, thread_rng};

@@ -34,12 +34,12 @@ pub(crate) trait Contents {
     ///
     /// # Safety
     /// `start` is the start of `bytes` bytes of memory that no other thread knows.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe fn make(start: *mut u8, bytes: usize);
 
     /// # Safety
     /// As for `make`, which was called for this memory.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe fn unmake(start: *mut u8, bytes: usize);
 }
 
@@ -102,7 +102,7 @@ impl<C: Contents> Pool<C> {
             // SAFETY: just allocated for this; no other thread knows it.
             unsafe {
                 segment.write(Segment { next: AtomicPtr::new(null_mut()), base: AtomicUsize::new(0), bytes });
-                #[cfg(loom)]
+                #[cfg(corelane_loom)]
                 C::make(Self::start(segment), bytes);
             }
         }
@@ -115,7 +115,7 @@ impl<C: Contents> Pool<C> {
         if segment.is_null() {
             return Err(ChannelError::NoMemory);
         }
-        #[cfg(not(loom))]
+        #[cfg(not(corelane_loom))]
         for offset in (0..self.bytes).step_by(PAGE) {
             // SAFETY: inside the segment. Volatile, or the compiler would drop the write as unread.
             unsafe { Self::start(segment).add(offset).write_volatile(0) };
@@ -164,12 +164,12 @@ impl<C: Contents> Pool<C> {
         // SAFETY: the segment is alive, and its layout is the one it was allocated with.
         unsafe {
             let bytes = (*segment).bytes;
-            #[cfg(loom)]
+            #[cfg(corelane_loom)]
             C::unmake(Self::start(segment), bytes);
             core::ptr::drop_in_place(segment);
             if let Some(layout) = Self::layout(bytes) {
                 // What loom's objects leave behind could still be read as if they were there.
-                #[cfg(loom)]
+                #[cfg(corelane_loom)]
                 segment.cast::<u8>().write_bytes(0xAB, layout.size());
                 dealloc(segment.cast(), layout);
             }

@@ -116,7 +116,7 @@ use core::ops::DerefMut;
 use std::time::Duration;
 
 /// Items that a receiver takes from one lane, and the rest of its batch, before it is the next one's turn.
-const TURN: usize = if cfg!(loom) { 1 } else { 64 };
+const TURN: usize = if cfg!(corelane_loom) { 1 } else { 64 };
 
 /// The next receiver that leaves is to wake a sleeper for what it leaves behind.
 const ITEM: u32 = 1;

@@ -3,7 +3,7 @@
 use super::design::Stay;
 use crate::start::START_32;
 use crate::sync::{Acquire, AtomicU16, AtomicU32, Relaxed, Release, UnsafeCell};
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 use crate::sync::{pause, spin_loop};
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
@@ -32,14 +32,14 @@ pub(super) struct Lock<P> {
     /// threads in line some come out of turn. Small, as what is protected is to lie in the same line.
     came: AtomicU16,
     served: AtomicU16,
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     queue: Queue,
     protected: UnsafeCell<P>,
 }
 
 /// In a model two threads that spin may let each other run for ever. So a thread that finds the lock held sleeps until
 /// it was left: nothing that the lock orders depends on it.
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 #[derive(Debug, Default)]
 struct Queue {
     gate: loom::sync::Mutex<()>,
@@ -53,9 +53,9 @@ const HANDED: u32 = 2;
 
 /// For how many pause instructions a thread tries for the lock before it stands in line: about a millisecond, with a
 /// yield for each 64. So a line forms only where there is need, as who is next in it may not be running.
-const PATIENCE: u32 = if cfg!(loom) {
+const PATIENCE: u32 = if cfg!(corelane_loom) {
     0
-} else if cfg!(shuttle) {
+} else if cfg!(corelane_shuttle) {
     64
 } else {
     16_384
@@ -82,7 +82,7 @@ impl<P> Lock<P> {
             state: AtomicU32::new(FREE),
             came: AtomicU16::new(START_32 as u16),
             served: AtomicU16::new(START_32 as u16),
-            #[cfg(loom)]
+            #[cfg(corelane_loom)]
             queue: Queue::default(),
             protected: UnsafeCell::new(protected),
         }
@@ -150,7 +150,7 @@ impl<P> Lock<P> {
         self.served.store(turn.wrapping_add(1), Relaxed);
     }
 
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     fn rest(&self, spent: &mut u32, pauses: Pauses, _: impl Fn(u32) -> bool) {
         for _ in 1..pauses as u32 {
             spin_loop();
@@ -159,7 +159,7 @@ impl<P> Lock<P> {
         pause(*spent);
     }
 
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     fn rest(&self, _: &mut u32, _: Pauses, is_over: impl Fn(u32) -> bool) {
         let gate = self.queue.gate.lock().expect("nothing panics under this lock");
         if !is_over(self.state.load(Relaxed)) {
@@ -197,7 +197,7 @@ impl<P> Drop for Guard<'_, P> {
     fn drop(&mut self) {
         let is_awaited = self.lock.came.load(Relaxed) != self.lock.served.load(Relaxed);
         self.lock.state.store(if is_awaited { HANDED } else { FREE }, Release);
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         {
             let _gate = self.lock.queue.gate.lock();
             self.lock.queue.was_left.notify_all();
@@ -205,7 +205,7 @@ impl<P> Drop for Guard<'_, P> {
     }
 }
 
-#[cfg(all(test, feature = "std", not(any(loom, shuttle, miri))))]
+#[cfg(all(test, feature = "std", not(any(corelane_loom, corelane_shuttle, miri))))]
 mod tests {
     use super::*;
     use core::sync::atomic::{AtomicBool, Ordering::SeqCst};

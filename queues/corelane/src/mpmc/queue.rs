@@ -401,7 +401,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
         outcome
     }
 
-    #[cfg(all(test, feature = "std", not(any(loom, shuttle))))]
+    #[cfg(all(test, feature = "std", not(any(corelane_loom, corelane_shuttle))))]
     pub(super) fn paces(&self) -> &[Pace; 2] {
         &self.paces
     }

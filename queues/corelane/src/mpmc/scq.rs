@@ -94,7 +94,7 @@ const ONE: u64 = 2;
 const RUN: usize = 64;
 /// How many takers may fail after a put. It is more than can lie between a taker and the index that was put. Those are
 /// the entries, 2^33 at most, and what 2^22 threads may have drawn, as many as a system has. A model has few threads.
-const THRESHOLD: u64 = if cfg!(loom) { 16 } else { 1 << 40 };
+const THRESHOLD: u64 = if cfg!(corelane_loom) { 16 } else { 1 << 40 };
 /// Entries that follow each other in a ring lie on different lines where it has more than two to the power of this.
 const SPREAD: u32 = 3;
 
@@ -425,7 +425,7 @@ fn is_negative(word: u64) -> bool {
 }
 
 /// Loom's atomics own memory.
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 impl Drop for Indices {
     fn drop(&mut self) {
         for number in 0..1_u64 << self.order {
@@ -658,7 +658,7 @@ impl<T> Drop for Places<T> {
                 self.slot(index[0]).with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             }
         });
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         for index in 0..self.capacity {
             // SAFETY: loom's cells own memory; they were initialised in `new` and are dropped once, here.
             unsafe { self.items.start().add(index * self.stride).cast::<Slot<T>>().drop_in_place() };

@@ -452,7 +452,7 @@ impl<T> Drop for Ring<T> {
             // SAFETY: no thread is in the middle of a call, so every position between the two is filled.
             slot.item.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
         });
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         for i in 0..self.capacity {
             // SAFETY: loom's atomics and cells own memory; they were initialised in `new` and are dropped once, here.
             unsafe { core::ptr::drop_in_place(self.buffer.start().add(i * self.stride).cast::<Cell<T>>()) };

@@ -14,7 +14,7 @@ use core::mem::MaybeUninit;
 /// what is known to be full behind the run, and how far ahead a producer asks for lines to write to.
 const FETCH_AHEAD_BYTES: usize = 8 * LINE;
 /// Blocks of one line that the consumer takes at once if the last of them is full.
-const TAKE: usize = if cfg!(loom) { 2 } else { 32 };
+const TAKE: usize = if cfg!(corelane_loom) { 2 } else { 32 };
 /// Blocks that the consumer takes at once if not so many are full. One by one, each block costs a look for the next.
 /// The number may not be much smaller: a consumer that follows block by block without that look takes the lines away
 /// from a producer that is about to write them, and is slower on all but the longest jobs.
@@ -25,7 +25,7 @@ const TAKE_BYTES: usize = 16 * 1024;
 /// How often a consumer that finds too few full blocks looks again before it takes what is there. That is about as long
 /// as a producer at full speed takes for what is missing. With more looks slow items wait longer at the same full rate.
 /// With fewer, single jobs of a dispatcher and items of 256 bytes move more slowly.
-const SLIP_LOOKS: u32 = if cfg!(loom) { 1 } else { 40 };
+const SLIP_LOOKS: u32 = if cfg!(corelane_loom) { 1 } else { 40 };
 /// After that many failed slips in a row the abstention no longer doubles: at most 1,024 blocks between two slips.
 const MOST_FAILURES: u32 = 10;
 /// Blocks that are filled at most until the producer looks whether the consumer sleeps.
@@ -33,7 +33,7 @@ const COPIES: usize = 32;
 const LINE: usize = 64;
 
 /// What a model finds in a header that was never written.
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub(super) const UNWRITTEN: usize = usize::MAX;
 
 /// The layout of blocks for items of type `T`.
@@ -53,7 +53,7 @@ impl<T> Block<T> {
         let mut lines = 1;
         loop {
             let items = (lines * LINE).saturating_sub(Self::LEAST) / Self::ITEM;
-            if cfg!(loom) {
+            if cfg!(corelane_loom) {
                 break 2;
             } else if items * Self::ITEM * 8 >= lines * LINE * 7 && Self::ITEM < LINE {
                 break items;
@@ -71,9 +71,9 @@ impl<T> Block<T> {
     /// lines lie in lines of their own, where no item shares one with the next, which the other end may be busy with.
     pub(super) const FIRST: usize = Self::FULL - Self::ITEMS * Self::ITEM;
     /// A block is one line. Loom has larger words, and has models of both.
-    const IS_LINE: bool = if cfg!(loom) { size_of::<T>() <= size_of::<usize>() } else { Self::STRIDE == LINE };
+    const IS_LINE: bool = if cfg!(corelane_loom) { size_of::<T>() <= size_of::<usize>() } else { Self::STRIDE == LINE };
     /// Blocks that the consumer takes at once.
-    pub(super) const TAKE: usize = if Self::IS_LINE || cfg!(loom) {
+    pub(super) const TAKE: usize = if Self::IS_LINE || cfg!(corelane_loom) {
         TAKE
     } else {
         let blocks = TAKE_BYTES / Self::STRIDE;
@@ -108,7 +108,7 @@ impl<T> Block<T> {
     unsafe fn filled(block: *mut u8, tag: usize) -> usize {
         // SAFETY: the caller's.
         let header = unsafe { Self::header(block) }.load(Acquire);
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         assert_ne!(header, UNWRITTEN, "a header was read before it was written");
         header.wrapping_sub(tag)
     }
@@ -170,7 +170,7 @@ impl<T> Block<T> {
     /// The block is living, and its slots are the caller's, to write there, with nothing in them.
     #[inline(always)]
     unsafe fn take_along(block: *mut u8) {
-        #[cfg(not(loom))]
+        #[cfg(not(corelane_loom))]
         {
             // What is in front of the items is never used.
             let mut at = if Self::FIRST < LINE { LINE } else { Self::FIRST - Self::FIRST % LINE };
@@ -181,7 +181,7 @@ impl<T> Block<T> {
                 at += LINE;
             }
         }
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         for i in 0..if Self::IS_LINE { 0 } else { Self::ITEMS } {
             // SAFETY: the caller's.
             unsafe { (*Self::item(block, i)).with_mut(|_| ()) };
@@ -192,7 +192,7 @@ impl<T> Block<T> {
     ///
     /// # Safety
     /// `block` was initialised, and no thread will use it any more. What its slots hold is not dropped.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     pub(super) unsafe fn deinit(block: *mut u8) {
         // SAFETY: the caller's.
         unsafe {

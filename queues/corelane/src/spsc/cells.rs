@@ -76,7 +76,7 @@ impl<T> Drop for Cells<T> {
                 cell.item.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
             }
         });
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         for i in 0..self.count {
             // SAFETY: loom's atomics and cells own memory; they were initialised in `new` and are dropped once, here.
             unsafe { core::ptr::drop_in_place(self.buffer.start().cast::<Cell<T>>().add(i)) };

@@ -297,19 +297,19 @@ impl<B> Shared<B> {
 /// copies is used.
 #[inline(always)]
 pub(super) unsafe fn copy_in<T>(first: *const Slot<T>, from: *const T, count: usize, run: usize) {
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     crate::sync::writes(first, count);
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
         copy(from, first.cast::<T>().cast_mut(), count, run);
     }
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     for i in 0..count {
         // SAFETY: the caller's promise.
         unsafe { (*first.add(i)).with_mut(|slot| (*slot).write(ptr::read(from.add(i)))) };
     }
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     let _ = run;
 }
 
@@ -320,7 +320,7 @@ pub(super) unsafe fn copy_in<T>(first: *const Slot<T>, from: *const T, count: us
 ///
 /// # Safety
 /// As for [`ptr::copy_nonoverlapping`].
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 #[inline(always)]
 unsafe fn copy<T>(from: *const T, to: *mut T, count: usize, run: usize) {
     // SAFETY: the caller's; the pieces of a count below 16 add up to it.
@@ -351,18 +351,18 @@ unsafe fn copy<T>(from: *const T, to: *mut T, count: usize, run: usize) {
 /// The slots from `first` on hold `count` adjacent items, `to` has room for them, and only one of the copies is used.
 #[inline(always)]
 pub(super) unsafe fn copy_out<T>(first: *const Slot<T>, to: *mut MaybeUninit<T>, count: usize, run: usize) {
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     crate::sync::reads(first, count);
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     // SAFETY: outside of loom a slot is nothing but the item's memory; the rest is the caller's promise.
     unsafe {
         copy(first.cast(), to, count, run);
     }
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     for i in 0..count {
         // SAFETY: the caller's promise.
         unsafe { to.add(i).write(MaybeUninit::new((*first.add(i)).with(|slot| (*slot).assume_init_read()))) };
     }
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     let _ = run;
 }

@@ -100,11 +100,11 @@ super::tuning! {
 const GOOD_LINES: usize = 6;
 const DANGER_LINES: usize = 2;
 const AVG_TIME: u32 = 1;
-const INTERVAL: u32 = if cfg!(loom) { 1 } else { 64 };
+const INTERVAL: u32 = if cfg!(corelane_loom) { 1 } else { 64 };
 /// The most pauses of one slip.
-const MOST_PAUSES: u32 = if cfg!(loom) { 2 } else { 200 };
+const MOST_PAUSES: u32 = if cfg!(corelane_loom) { 2 } else { 200 };
 /// After that many failed slips in a row their interval no longer doubles.
-const MOST_FAILURES: u32 = if cfg!(loom) { 1 } else { 10 };
+const MOST_FAILURES: u32 = if cfg!(corelane_loom) { 1 } else { 10 };
 
 /// As many cells as the capacity. Each side goes round by itself.
 struct Ring<T> {

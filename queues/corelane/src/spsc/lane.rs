@@ -312,7 +312,7 @@ impl<T> Drop for Ring<T> {
                 (*slot).with_mut(|slot| (*slot).assume_init_drop());
             }
         });
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         for at in 0..self.blocks {
             // SAFETY: initialised in `new`, undone once, here.
             unsafe { Block::<T>::deinit(self.block(at, 0)) };

@@ -134,12 +134,12 @@ super::tuning! {
 const SEGMENT_BYTES: usize = 16 * 1024;
 const CACHED_BYTES: usize = 256 * 1024;
 /// How many segments are cached, of a size that makes it so many.
-const CACHED: core::ops::RangeInclusive<usize> = 2..=if cfg!(loom) { 2 } else { 16 };
+const CACHED: core::ops::RangeInclusive<usize> = 2..=if cfg!(corelane_loom) { 2 } else { 16 };
 /// Under loom a segment is so short that few items reach the next one.
 const FEWEST_BLOCKS: usize = 2;
 
 /// Blocks of a fresh segment that the producer goes through between two times of writing headers.
-const WRITE: usize = if cfg!(loom) { 1 } else { 32 };
+const WRITE: usize = if cfg!(corelane_loom) { 1 } else { 32 };
 
 /// Makes a queue with the defaults: 34 kB at first, in two segments, which [`Tuning::segment`] makes smaller. With
 /// segments of 8 items of 8 bytes it is 2 kB.
@@ -196,7 +196,7 @@ pub fn channel_with<T: Send, W: Strategy, S: Recorder>(
 impl<T> Contents for Block<T> {
     const ALIGN: usize = Self::ALIGN;
 
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe fn make(start: *mut u8, bytes: usize) {
         for offset in (0..bytes).step_by(Self::STRIDE) {
             // SAFETY: a block of the segment, which is ours. That a model reads such a header is the failure that step
@@ -205,7 +205,7 @@ impl<T> Contents for Block<T> {
         }
     }
 
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe fn unmake(start: *mut u8, bytes: usize) {
         for offset in (0..bytes).step_by(Self::STRIDE) {
             // SAFETY: made by `make`.
@@ -453,7 +453,7 @@ impl<T: Send> Design<T> for Linked {
         }
         let blocks = match tuning.segment {
             Some(items) => items.div_ceil(Block::<T>::ITEMS),
-            None if cfg!(loom) => FEWEST_BLOCKS,
+            None if cfg!(corelane_loom) => FEWEST_BLOCKS,
             None => (SEGMENT_BYTES / Block::<T>::STRIDE).max(FEWEST_BLOCKS),
         };
         let bytes = blocks.checked_mul(Block::<T>::STRIDE).ok_or(ChannelError::TooLarge)?;

@@ -96,7 +96,7 @@ const HELD: u32 = 1;
 const HANDED: u32 = 2;
 
 /// That many looks are long: about a millisecond, with a yield for each 64.
-const PATIENCE: u32 = if cfg!(any(loom, shuttle)) { 0 } else { 16_384 };
+const PATIENCE: u32 = if cfg!(any(corelane_loom, corelane_shuttle)) { 0 } else { 16_384 };
 
 // SAFETY: only the thread that holds the lock reaches the indices.
 unsafe impl Sync for Lock {}
@@ -135,7 +135,7 @@ impl Lock {
             }
             // Loom may let each read see the lock as it was a round ago, so a model would never end; no machine does
             // that for ever. The read orders nothing, so the models go without.
-            let is_left = cfg!(loom) || self.state.load(Relaxed) != HELD;
+            let is_left = cfg!(corelane_loom) || self.state.load(Relaxed) != HELD;
             if is_left && (self.take(FREE) || is_long && self.take(HANDED)) {
                 break;
             }
@@ -205,7 +205,7 @@ unsafe impl Algorithm for Locked {
     }
 }
 
-#[cfg(all(test, feature = "std", not(any(loom, shuttle, miri))))]
+#[cfg(all(test, feature = "std", not(any(corelane_loom, corelane_shuttle, miri))))]
 mod tests {
     use super::*;
     use core::sync::atomic::{AtomicBool, Ordering::SeqCst};

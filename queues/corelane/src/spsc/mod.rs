@@ -250,7 +250,7 @@ mod cells;
 mod design;
 mod handle;
 mod ring;
-#[cfg(not(loom))] // Loom's cells are more than their contents.
+#[cfg(not(corelane_loom))] // Loom's cells are more than their contents.
 mod slices;
 mod slots;
 pub mod stats;
@@ -272,7 +272,7 @@ pub use design::Design;
 pub use handle::any_channel;
 pub use handle::{Consumer, IntoIter, Iter, Options, Peeked, Producer, Reserved, channel_with};
 pub use lane::{channel, try_channel};
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 pub use slices::{Contiguous, PeekedSlice, ReservedSlice};
 pub use stats::{Counting, NoStats, Recorder, Stats};
 

@@ -87,7 +87,7 @@ impl Tuning {
         let items = match self.lines {
             Some(0) => return Err(ChannelError::BadBatch),
             // So that the few items of a model fill lines, too.
-            None if cfg!(loom) => 2,
+            None if cfg!(corelane_loom) => 2,
             // Items of size 0 count as if they had one byte.
             lines => lines.unwrap_or(DEFAULT_LINES).saturating_mul(LINE) / size_of::<T>().max(1),
         };

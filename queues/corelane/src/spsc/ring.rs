@@ -152,7 +152,7 @@ impl<A: Algorithm> Reader<A> {
             return index;
         }
         // A model need not wait.
-        if !cfg!(loom) && self.is_in_step {
+        if !cfg!(corelane_loom) && self.is_in_step {
             spin_loop();
             if let Some(index) = published() {
                 return index;

@@ -62,7 +62,7 @@ impl<T> Slots<T> {
     }
 }
 
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 impl<T> Drop for Slots<T> {
     fn drop(&mut self) {
         for i in 0..=self.mask {

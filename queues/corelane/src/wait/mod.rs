@@ -55,10 +55,10 @@
 //! | `selectable.rs` | what an end offers to a select |
 //! | `timer.rs` | one more look for a task, where there is no membarrier |
 
-#[cfg(all(feature = "std", any(loom, all(target_os = "linux", not(shuttle)))))]
+#[cfg(all(feature = "std", any(corelane_loom, all(target_os = "linux", not(corelane_shuttle)))))]
 #[allow(unreachable_pub, missing_docs, missing_debug_implementations, reason = "public in models alone")]
 mod late;
-#[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 mod poll;
 #[cfg(feature = "std")]
 mod select;
@@ -71,12 +71,12 @@ mod timer;
 #[cfg(feature = "async")]
 mod waker;
 
-#[cfg(all(feature = "std", loom))]
+#[cfg(all(feature = "std", corelane_loom))]
 #[doc(hidden)]
 pub use late::Late;
 #[cfg(feature = "std")]
 pub use select::{Key, Ready, Select};
-#[cfg(all(feature = "std", target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 pub use select::{Readable, Writable};
 #[cfg(feature = "std")]
 pub use selectable::Selectable;
@@ -104,9 +104,9 @@ pub(crate) fn outwait_publishers() -> bool {
     let overlooked = sync::parks_are_bounded();
     #[cfg(feature = "std")]
     if overlooked {
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         sync::outwait();
-        #[cfg(not(any(loom, shuttle)))]
+        #[cfg(not(any(corelane_loom, corelane_shuttle)))]
         std::thread::sleep(sleeper::BOUND);
     }
     overlooked
@@ -384,7 +384,7 @@ impl Strategy for Adaptive {
 #[cfg(feature = "std")]
 impl Strategy for Adaptive {
     fn next(&self, state: &mut WaitState) -> Next {
-        if cfg!(any(loom, shuttle)) {
+        if cfg!(any(corelane_loom, corelane_shuttle)) {
             return Next::Park;
         }
         if !sync::HAS_CLOCK {
@@ -498,7 +498,7 @@ fn names_one_cpu(list: &str) -> bool {
     list.trim_end().parse::<u32>().is_ok()
 }
 
-#[cfg(all(test, feature = "std", target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(test, feature = "std", target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::*;
     use std::io::Write;

@@ -22,14 +22,14 @@
 //! The edges are those of the ends. Flags that are up while the set is not waiting are taken down by whatever comes
 //! next: another wait, a removal, the drop.
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use super::poll::{Descriptors, Interest};
 use super::selectable::Selectable;
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use super::selectable::sealed;
 #[cfg(feature = "async")]
 use super::sleeper::Borrowed;
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use super::sleeper::{BOUND, Own, park_limit};
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
@@ -41,14 +41,14 @@ use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 #[cfg(feature = "async")]
 use core::task::{Context, Poll};
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 // Not the model's: nothing is ordered by a set's number.
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use std::vec::Vec;
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 macro_rules! descriptor {
     ($($(#[$doc:meta])* $name:ident)+) => {
         $($(#[$doc])*
@@ -91,7 +91,7 @@ macro_rules! descriptor {
     };
 }
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 descriptor! {
     /// A file descriptor to wait for until a read from it does not block: there is something, or its end, or an error.
     /// A socket, a pipe, an `eventfd`, a timer; a file on disk is always ready.
@@ -272,7 +272,7 @@ struct Entry<'a> {
     room: usize,
     version: u64,
     /// Its number among the descriptors that were asked last, if it is one.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     polled: Option<usize>,
 }
 
@@ -353,10 +353,10 @@ pub struct Select<'a, W: Strategy = Adaptive> {
     touched: Option<usize>,
     /// The flags are up, for this sleeper.
     armed: Option<Sleeper>,
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     descriptors: Descriptors,
     /// How many of the ends are descriptors.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     polled: usize,
     /// Where a task of it waits.
     #[cfg(feature = "async")]
@@ -408,9 +408,9 @@ impl<'a, W: Strategy> Select<'a, W> {
             wait,
             touched: None,
             armed: None,
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
             descriptors: Descriptors::new(),
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
             polled: 0,
             #[cfg(feature = "async")]
             task: None,
@@ -476,9 +476,9 @@ impl<'a, W: Strategy> Select<'a, W> {
     pub fn add_for<E: Selectable + Send + 'a>(&mut self, end: E, room: usize) -> Key<E> {
         let (asked, room) = (room, end.needs(room));
         self.disarm_all();
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
         let polled = end.descriptor().map(|_| 0);
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
         self.count_polled(false, polled.is_some());
         let end = Some(Box::new(end) as Box<dyn Selectable + Send + 'a>);
         let free = self.entries.iter().position(|entry| entry.end.is_none());
@@ -486,7 +486,7 @@ impl<'a, W: Strategy> Select<'a, W> {
             Some(at) => {
                 let entry = &mut self.entries[at];
                 (entry.end, entry.asked, entry.room) = (end, asked, room);
-                #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+                #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
                 {
                     entry.polled = polled;
                 }
@@ -498,7 +498,7 @@ impl<'a, W: Strategy> Select<'a, W> {
                     asked,
                     room,
                     version: START_32.into(),
-                    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+                    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
                     polled,
                 });
                 self.entries.len() - 1
@@ -509,7 +509,7 @@ impl<'a, W: Strategy> Select<'a, W> {
     }
 
     /// Asks all descriptors.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn ask(&mut self) {
         let polled = self.entries.iter_mut().filter(|entry| entry.polled.is_some());
         self.descriptors.ask(polled.enumerate().filter_map(|(number, entry)| {
@@ -518,7 +518,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         }));
     }
 
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn count_polled(&mut self, was: bool, is: bool) {
         self.polled = self.polled - usize::from(was) + usize::from(is);
         if is {
@@ -532,7 +532,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         let entry = &mut self.entries[at];
         if let Some(end) = &entry.end {
             entry.room = end.needs(entry.asked);
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
             {
                 let was = core::mem::replace(&mut entry.polled, end.descriptor().map(|_| 0));
                 let is = entry.polled.is_some();
@@ -556,7 +556,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         let end = entry.end.take()?;
         entry.version += 1;
         self.count -= 1;
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
         if entry.polled.take().is_some() {
             self.polled -= 1;
         }
@@ -681,10 +681,10 @@ impl<'a, W: Strategy> Select<'a, W> {
     #[inline]
     fn look(&mut self) -> Option<Ready> {
         let start = if self.biased || self.next >= self.entries.len() { 0 } else { self.next };
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
         let mut asked = false;
         let at = (start..self.entries.len()).chain(0..start).find(|&at| {
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
             if self.entries[at].polled.is_some() {
                 if !asked {
                     self.ask();
@@ -756,7 +756,7 @@ impl<'a, W: Strategy> Select<'a, W> {
         // Another future may have been forgotten.
         self.disarm_all();
         self.refresh();
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
         assert!(
             self.polled == 0,
             "`wait_async` cannot wait for the file descriptors in this set: wait for them by the task's runtime"
@@ -838,12 +838,12 @@ impl<W: Strategy> Awaitable for Select<'_, W> {
         self.disarm_all();
     }
 
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn sleeper(&self) -> Own {
         if self.polled == 0 { Own::new() } else { Own::in_poll() }
     }
 
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn sleep(&mut self, sleeper: Sleeper, deadline: Option<Instant>) {
         let limit = park_limit(deadline);
         if self.polled == 0 {

@@ -1,9 +1,9 @@
 //! What each end offers to a select, and to the one loop that waits.
 
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use super::poll::Interest;
 use super::sleeper::Sleeper;
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use std::os::fd::RawFd;
 
 /// What a [`Select`](super::Select) can wait for.
@@ -65,7 +65,7 @@ pub trait Selectable: sealed::Sealed {
     }
 
     /// For what `poll` knows about.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     #[doc(hidden)]
     fn descriptor(&self) -> Option<(RawFd, Interest)> {
         None
@@ -96,7 +96,7 @@ impl<E: Selectable + ?Sized> Selectable for &mut E {
         (**self).needs(amount)
     }
 
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn descriptor(&self) -> Option<(RawFd, Interest)> {
         (**self).descriptor()
     }

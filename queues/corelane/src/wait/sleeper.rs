@@ -32,18 +32,18 @@
 
 #[cfg(feature = "async")]
 use super::WakerCell;
-#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
 use super::{late::Late, poll::Event};
 use crate::sync::{Acquire, AtomicPtr, Instant, Release, Written, parks_are_bounded};
 use alloc::boxed::Box;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 use core::cell::Cell;
 use core::fmt;
 use core::ptr;
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", not(any(corelane_loom, corelane_shuttle))))]
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", not(any(corelane_loom, corelane_shuttle))))]
 use std::vec::Vec;
 
 pub(crate) use platform::Token;
@@ -68,7 +68,7 @@ struct Place {
 enum Kind {
     Thread,
     /// A thread that sleeps in `poll`, where it looks at this descriptor, too.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     Poll(Late<Event>),
     #[cfg(feature = "async")]
     Task(WakerCell),
@@ -92,7 +92,7 @@ impl Sleeper {
     pub(crate) fn unpark(self) {
         match &self.0.kind {
             Kind::Thread => self.0.token.notify(),
-            #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+            #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
             Kind::Poll(event) => drop(event.with(Event::set)),
             #[cfg(feature = "async")]
             Kind::Task(waker) => {
@@ -103,7 +103,7 @@ impl Sleeper {
     }
 
     /// What a thread that sleeps in `poll` is woken by, if that is where it sleeps.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     pub(crate) fn event(self) -> Option<&'static Late<Event>> {
         match &self.0.kind {
             Kind::Poll(event) => Some(event),
@@ -140,18 +140,18 @@ impl fmt::Debug for Sleeper {
 }
 
 /// A sleeper that no other thread sleeps at. It goes to the next thread when this is dropped.
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", not(any(corelane_loom, corelane_shuttle))))]
 #[derive(Debug)]
 pub(crate) struct Borrowed(Sleeper);
 
 /// Unused sleepers.
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", not(any(corelane_loom, corelane_shuttle))))]
 static FREE: Mutex<Vec<Sleeper>> = Mutex::new(Vec::new());
 
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", not(any(corelane_loom, corelane_shuttle))))]
 impl Borrowed {
     fn find(is_it: impl Fn(&Kind) -> bool) -> Option<Self> {
-        if cfg!(any(loom, shuttle)) {
+        if cfg!(any(corelane_loom, corelane_shuttle)) {
             return None;
         }
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,13 +159,13 @@ impl Borrowed {
         Some(Self(free.swap_remove(at)))
     }
 
-    #[cfg(not(any(loom, shuttle)))]
+    #[cfg(not(any(corelane_loom, corelane_shuttle)))]
     fn thread() -> Self {
         Self::find(|kind| matches!(kind, Kind::Thread)).unwrap_or_else(|| Self(Sleeper::new(Kind::Thread)))
     }
 
     /// For a thread that sleeps in `poll`.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn poll() -> std::io::Result<Self> {
         let event = Event::new()?;
         let found = Self::find(|kind| matches!(kind, Kind::Poll(event) if event.is_empty()));
@@ -175,7 +175,7 @@ impl Borrowed {
     }
 
     /// Whether another process may sleep there.
-    #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+    #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
     fn is_ours(&self) -> bool {
         self.0.event().and_then(|event| event.with(Event::is_ours)).unwrap_or(false)
     }
@@ -193,13 +193,13 @@ impl Borrowed {
     }
 }
 
-#[cfg(any(feature = "async", not(any(loom, shuttle))))]
+#[cfg(any(feature = "async", not(any(corelane_loom, corelane_shuttle))))]
 impl Drop for Borrowed {
     fn drop(&mut self) {
-        if cfg!(any(loom, shuttle)) {
+        if cfg!(any(corelane_loom, corelane_shuttle)) {
             return;
         }
-        #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
+        #[cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle))))]
         if let Some(event) = self.0.event() {
             event.take_away();
         }
@@ -208,24 +208,24 @@ impl Drop for Borrowed {
 }
 
 /// This thread's sleeper, for one wait. The thread keeps it after that.
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 pub(crate) struct Own {
     /// None while it is dropped.
     borrowed: Option<Borrowed>,
     home: &'static Home,
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 type Home = std::thread::LocalKey<Cell<Option<Borrowed>>>;
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 std::thread_local! {
     static THREAD: Cell<Option<Borrowed>> = const { Cell::new(None) };
     #[cfg(target_os = "linux")]
     static POLL: Cell<Option<Borrowed>> = const { Cell::new(None) };
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 impl Own {
     /// To sleep by [`park`](Sleeper::park).
     pub(crate) fn new() -> Self {
@@ -248,7 +248,7 @@ impl Own {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(not(any(corelane_loom, corelane_shuttle)))]
 impl Drop for Own {
     fn drop(&mut self) {
         let borrowed = self.borrowed.take();
@@ -258,10 +258,10 @@ impl Drop for Own {
 }
 
 /// A model's is made in the model, for each wait.
-#[cfg(any(loom, shuttle))]
+#[cfg(any(corelane_loom, corelane_shuttle))]
 pub(crate) struct Own(Sleeper);
 
-#[cfg(any(loom, shuttle))]
+#[cfg(any(corelane_loom, corelane_shuttle))]
 impl Own {
     pub(crate) fn new() -> Self {
         Self(Sleeper::new(Kind::Thread))
@@ -315,7 +315,7 @@ impl SleeperCell {
 /// `notify` sets the token with release and `wait` takes it with acquire, so what the waker did before is visible to
 /// the woken. The kernel compares the word before it sleeps, so a token set between the swap and the call is not slept
 /// over.
-#[cfg(all(target_os = "linux", target_pointer_width = "64", not(any(loom, shuttle))))]
+#[cfg(all(target_os = "linux", target_pointer_width = "64", not(any(corelane_loom, corelane_shuttle))))]
 mod platform {
     use core::sync::atomic::{
         AtomicU32,
@@ -362,7 +362,7 @@ mod platform {
 
 /// The same token over a mutex and a condition variable: other systems (those of 32 bits among them, where the kernel
 /// and the C library may differ about the width of a time), and the model checkers.
-#[cfg(any(not(all(target_os = "linux", target_pointer_width = "64")), loom, shuttle))]
+#[cfg(any(not(all(target_os = "linux", target_pointer_width = "64")), corelane_loom, corelane_shuttle))]
 mod platform {
     use crate::sync::{Condvar, Mutex};
     use std::time::Duration;

@@ -18,12 +18,12 @@
 //! A waker is user code: it is cloned, woken and dropped while no lock is held, and its panic ends in its call.
 
 use core::task::Waker;
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle))))]
 pub(crate) use timed::Doubt;
-#[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+#[cfg(not(all(feature = "std", not(any(corelane_loom, corelane_shuttle)))))]
 pub(crate) use untimed::Doubt;
 
-#[cfg(all(feature = "std", not(any(loom, shuttle))))]
+#[cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle))))]
 mod timed {
     use super::Waker;
     use crate::sync::Instant;
@@ -142,7 +142,7 @@ mod timed {
 }
 
 /// Models know no time, and without `std` no flag is overlooked.
-#[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+#[cfg(not(all(feature = "std", not(any(corelane_loom, corelane_shuttle)))))]
 mod untimed {
     use super::Waker;
     use crate::wait::wake_quietly;

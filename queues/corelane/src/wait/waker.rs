@@ -43,14 +43,14 @@ const TAKING: u32 = 1 << 1;
 /// nothing ends a panic but the program's end.
 pub(super) fn quietly(foreign: impl FnOnce()) {
     // A model's own panics are to be seen.
-    #[cfg(any(loom, shuttle))]
+    #[cfg(any(corelane_loom, corelane_shuttle))]
     foreign();
-    #[cfg(all(feature = "std", not(any(loom, shuttle))))]
+    #[cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle))))]
     if let Err(payload) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(foreign)) {
         // Its drop may panic, too.
         core::mem::forget(payload);
     }
-    #[cfg(not(any(feature = "std", loom, shuttle)))]
+    #[cfg(not(any(feature = "std", corelane_loom, corelane_shuttle)))]
     {
         /// A panic beside a panic aborts.
         struct Abort;

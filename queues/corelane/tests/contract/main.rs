@@ -5,7 +5,7 @@
 
 // Guards have no destructor by design; that they are dropped or forgotten is what some tests are about.
 #![allow(clippy::drop_non_drop, clippy::forget_non_drop, clippy::type_complexity)]
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 mod batches;
 mod capacity;

@@ -2,7 +2,7 @@
 //!
 //! A test is a function generic over [`Case`] and its name in one of the lists. A test that hangs ends the process and
 //! is named.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 #![allow(clippy::type_complexity)]
 
 mod accounting;

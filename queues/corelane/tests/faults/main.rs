@@ -4,7 +4,7 @@
 //! A new design of `spsc` is one more line in `support/designs.rs`, another queue one more `suite_` line at the end of
 //! this file; a new test is a function generic over the family's `Case`, and its name in the family's list. A test
 //! that hangs ends the process and is named.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 #![allow(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 
 mod book;

@@ -9,7 +9,7 @@
 //! | S22, in unfair mode | the order of a stack is no promise; it is checked as what it does without contention |
 //! | Q12, removal and iteration | no such methods; that a withdrawn last item is no obstacle is tested |
 //! | S29, a thread that selects a put and a take of one queue | requests come in turn, each a partner to any |
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 mod cancel;
 mod close;

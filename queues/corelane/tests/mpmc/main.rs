@@ -2,7 +2,7 @@
 //!
 //! A new design is one more `suite!` line at the end of this file; a new test is a function generic over [`case::Case`]
 //! and its name in the list. A test that hangs ends the process and is named.
-#![cfg(not(any(loom, shuttle)))]
+#![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 mod batches;
 mod calls;

@@ -23,7 +23,7 @@ type Tx<T, Q, R> = Dispatcher<T, Q, Wait, R>;
 type Rx<T, Q> = Worker<T, Q, Wait>;
 
 fn fan_out<Q: Tested, R: Route<Item>>(workers: usize, route: R) -> (Tx<Item, Q, R>, Vec<Rx<Item, Q>>) {
-    let capacity = if cfg!(shuttle) { one_of(&[1, 2, 4, 16]) } else { one_of(&[1, 2, 30, 1_000]) };
+    let capacity = if cfg!(corelane_shuttle) { one_of(&[1, 2, 4, 16]) } else { one_of(&[1, 2, 30, 1_000]) };
     let builder = Builder::new(workers).capacity(capacity).batch(draw(0..capacity) + 1).wait(wait());
     builder.tuning(<Q as Tested>::Options::default()).route(route).build_any().unwrap()
 }

@@ -10,7 +10,7 @@ type Rx<T> = Receiver<T, Wait>;
 
 fn channel<T: Send>() -> (Tx<T>, Rx<T>) {
     let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-    let capacity = if cfg!(shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) };
+    let capacity = if cfg!(corelane_shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) };
     lanes::channel_with(capacity, options).unwrap()
 }
 

@@ -15,8 +15,8 @@
 // Guards are dropped by name.
 #![allow(clippy::drop_non_drop)]
 
-#[cfg_attr(shuttle, path = "../support/counted.rs")]
-#[cfg_attr(not(shuttle), path = "../support/tallied.rs")]
+#[cfg_attr(corelane_shuttle, path = "../support/counted.rs")]
+#[cfg_attr(not(corelane_shuttle), path = "../support/tallied.rs")]
 mod counted;
 #[macro_use]
 #[path = "../support/designs.rs"]
@@ -28,15 +28,15 @@ mod first;
 mod handoff;
 mod lanes;
 mod mpmc;
-#[cfg_attr(shuttle, path = "../support/schedules.rs")]
-#[cfg_attr(not(shuttle), path = "../support/soak.rs")]
+#[cfg_attr(corelane_shuttle, path = "../support/schedules.rs")]
+#[cfg_attr(not(corelane_shuttle), path = "../support/soak.rs")]
 mod schedules;
 #[path = "../support/shared.rs"]
 mod shared;
 mod spsc;
 mod stream;
 mod transfer;
-#[cfg(not(shuttle))]
+#[cfg(not(corelane_shuttle))]
 #[path = "../support/watchdog.rs"]
 mod watchdog;
 
@@ -69,7 +69,11 @@ impl Strategy for Wait {
 /// Looks a few times before it parks, or none. Shuttle knows no time, which the other ways need.
 pub(crate) fn wait() -> Wait {
     let few = Wait::SpinPark(draw(0..4) as u32);
-    if cfg!(shuttle) { few } else { one_of(&[few, Wait::SpinPark(100), Wait::Park, Wait::Adaptive, Wait::Yield]) }
+    if cfg!(corelane_shuttle) {
+        few
+    } else {
+        one_of(&[few, Wait::SpinPark(100), Wait::Park, Wait::Adaptive, Wait::Yield])
+    }
 }
 
 /// A test for every scenario of a family and member.

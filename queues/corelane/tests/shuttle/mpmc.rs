@@ -15,7 +15,7 @@ type Queue<T, D> = mpmc::Queue<T, D, Wait>;
 
 /// Small ones, where all wait and nodes are used again all the time, and larger ones.
 fn capacity() -> usize {
-    if cfg!(shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) }
+    if cfg!(corelane_shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) }
 }
 
 fn queue<T: Send, D: Design<T>>() -> Arc<Queue<T, D>> {

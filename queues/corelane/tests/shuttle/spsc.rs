@@ -80,7 +80,11 @@ fn queue_of<T: Send, D: Tested + Design<T, Tuning = <D as Tested>::Options>>(
 
 /// Small ones, where both ends wait all the time, and large ones, where batches, look-ahead and lag come in.
 fn capacity() -> usize {
-    if cfg!(shuttle) { one_of(&[1, 2, 3, 4, 7, 16, 64, 100]) } else { one_of(&[1, 2, 3, 7, 64, 65, 1_000, 4_096]) }
+    if cfg!(corelane_shuttle) {
+        one_of(&[1, 2, 3, 4, 7, 16, 64, 100])
+    } else {
+        one_of(&[1, 2, 3, 7, 64, 65, 1_000, 4_096])
+    }
 }
 
 /// Some items for a queue of that capacity.

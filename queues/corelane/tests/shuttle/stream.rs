@@ -9,8 +9,8 @@ type Ends = (Producer<Wait>, Consumer<Wait>);
 
 /// Short segments, so that messages often begin another one; with a limit or not.
 fn queue() -> (Ends, usize) {
-    let segment = if cfg!(shuttle) { one_of(&[8, 40, 100, 1_000]) } else { one_of(&[8, 64, 4_096, 60_000]) };
-    let limit = one_of(&[None, Some(16), Some(200), Some(if cfg!(shuttle) { 1_000 } else { 100_000 })]);
+    let segment = if cfg!(corelane_shuttle) { one_of(&[8, 40, 100, 1_000]) } else { one_of(&[8, 64, 4_096, 60_000]) };
+    let limit = one_of(&[None, Some(16), Some(200), Some(if cfg!(corelane_shuttle) { 1_000 } else { 100_000 })]);
     let tuning = Tuning::new().segment(segment).cached(draw(1..4));
     let tuning = limit.map_or(tuning, |limit| tuning.limit(limit));
     let options = Options::new().tuning(tuning).wait(wait()).start_at(one_of(&[0, usize::MAX - 40]));

@@ -1,8 +1,8 @@
 //! How every model is explored.
 
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 compile_error!(
-    "`--cfg loom` is missing: `cargo loom` sets it, unless the variable RUSTFLAGS is set, which needs it then"
+    "`--cfg corelane_loom` is missing: `cargo loom` sets it, unless the variable RUSTFLAGS is set, which needs it then"
 );
 
 use corelane::Barrier;

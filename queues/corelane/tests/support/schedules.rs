@@ -1,8 +1,8 @@
 //! How every scenario is run, and what it draws.
 
-#[cfg(not(shuttle))]
+#[cfg(not(corelane_shuttle))]
 compile_error!(
-    "`--cfg shuttle` is missing: `cargo shuttle` sets it, unless the variable RUSTFLAGS is set, which needs it then"
+    "`--cfg corelane_shuttle` is missing: `cargo shuttle` sets it, unless the variable RUSTFLAGS is set, which needs it then"
 );
 
 use shuttle::rand::{Rng, thread_rng};

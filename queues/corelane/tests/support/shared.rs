@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// A time that passes soon.
 pub(crate) fn soon() -> Duration {
-    let micros = if cfg!(shuttle) { 20 } else { 300 };
+    let micros = if cfg!(corelane_shuttle) { 20 } else { 300 };
     Duration::from_micros(draw(0..micros) as u64)
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn in_time<T, E>(
 ) -> Result<T, E> {
     let (time, start) = (soon(), Instant::now());
     let outcome = call(time);
-    if !cfg!(shuttle) && outcome.as_ref().is_err_and(gives_up) {
+    if !cfg!(corelane_shuttle) && outcome.as_ref().is_err_and(gives_up) {
         assert!(start.elapsed() >= time, "it gave up after {:?} of {time:?}", start.elapsed());
     }
     outcome

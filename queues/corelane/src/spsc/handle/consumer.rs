@@ -696,7 +696,7 @@ impl<T, D: Design<T>, W, S: Recorder> Selectable for Consumer<T, D, W, S> {
     }
 }
 
-#[cfg(all(test, feature = "std", not(any(loom, shuttle))))]
+#[cfg(all(test, feature = "std", not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use crate::spsc::design::RawProducer;
     use crate::sync::{AtomicU32, Relaxed};

@@ -5,7 +5,7 @@ use super::error::PushError;
 use crate::mem::segments::{Contents, Pool, Segment, Turn};
 use crate::spsc::design::Shared;
 use crate::sync::{Acquire, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 
@@ -22,12 +22,12 @@ const JUMP: usize = usize::MAX;
 const NEVER: *mut Word = core::ptr::without_provenance_mut(usize::MAX);
 
 /// The word a segment consists of: a header, or 8 bytes of a message.
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 #[repr(C, align(8))]
 pub(super) struct Word([MaybeUninit<u8>; ALIGN]);
 
 /// Loom sees headers as atomics and bytes as a cell; which of them a word is, its place says.
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub(super) struct Word {
     header: AtomicUsize,
     pub(super) bytes: crate::sync::UnsafeCell<[u8; ALIGN]>,
@@ -36,7 +36,7 @@ pub(super) struct Word {
 impl Contents for Word {
     const ALIGN: usize = align_of::<Word>();
 
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe fn make(start: *mut u8, bytes: usize) {
         for i in 0..bytes / size_of::<Word>() {
             // As a header that is read before it was written: a failure.
@@ -46,7 +46,7 @@ impl Contents for Word {
         }
     }
 
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe fn unmake(start: *mut u8, bytes: usize) {
         for i in 0..bytes / size_of::<Word>() {
             // SAFETY: made by `make`.
@@ -55,7 +55,7 @@ impl Contents for Word {
     }
 }
 
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 pub(super) const UNWRITTEN: usize = usize::MAX - 1;
 
 /// Words that a message of this length takes up, its header included.
@@ -100,12 +100,12 @@ pub(super) fn distance(from: *mut Word, to: *mut Word) -> usize {
 #[inline(always)]
 pub(super) unsafe fn header<'a>(word: *mut Word) -> &'a AtomicUsize {
     // SAFETY: the caller's; a word is as large and as aligned as the atomic.
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     unsafe {
         &*word.cast()
     }
     // SAFETY: the caller's.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     unsafe {
         &(*word).header
     }
@@ -239,7 +239,7 @@ impl Body {
             // SAFETY: the producer's segment now or a moment ago: this side has not left it, so it is alive. Behind a
             // published message, or at the start of a segment, there is a header.
             let found = unsafe { header(at) }.load(Acquire);
-            #[cfg(loom)]
+            #[cfg(corelane_loom)]
             assert_ne!(found, UNWRITTEN, "a header was read before it was written");
             if found as isize <= 0 {
                 return position(tail, at);
@@ -321,11 +321,11 @@ impl Shared<Body> {
                 at = first_word(next);
                 self.publish_position(reader, at);
                 assert!(
-                    !cfg!(any(loom, debug_assertions)) || reader.sealed != Some(position(next, at)),
+                    !cfg!(any(corelane_loom, debug_assertions)) || reader.sealed != Some(position(next, at)),
                     "the seal lies where this segment begins, or at its jump"
                 );
                 found = header(at).load(Acquire);
-                #[cfg(loom)]
+                #[cfg(corelane_loom)]
                 assert_ne!(found, UNWRITTEN, "a header was read before it was written");
             }
             if found == EMPTY {

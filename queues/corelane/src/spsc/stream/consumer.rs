@@ -77,7 +77,7 @@ impl<W, S: Recorder> Consumer<W, S> {
 
     #[inline(always)]
     pub(super) fn next(&mut self) -> usize {
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         self.raw.lent.clear();
         self.raw.next()
     }
@@ -313,7 +313,7 @@ impl<W, S: Recorder> Drop for Consumer<W, S> {
     #[inline(always)]
     fn drop(&mut self) {
         let at = self.raw.at;
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         drop(core::mem::take(&mut self.raw.lent));
         // SAFETY: the last use of this half, so its share of the queue is taken out once.
         retire_consumer(unsafe { ptr::read(&self.raw.shared) }, at);

@@ -142,7 +142,7 @@ super::tuning! {
 }
 
 const SEGMENT_BYTES: usize = 64 * 1024;
-const CACHED: usize = if cfg!(loom) { 2 } else { 4 };
+const CACHED: usize = if cfg!(corelane_loom) { 2 } else { 4 };
 
 /// Makes a queue with the defaults: 132 kB at first, in two segments, which [`Tuning::segment`] makes smaller. With
 /// segments of 256 bytes it is 2 kB; a longer message has a segment of its own.
@@ -240,7 +240,7 @@ pub fn channel_with<W: Strategy, S: Recorder>(
     let rx = Rx {
         at: first,
         stop,
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         lent: alloc::vec::Vec::new(),
         shared,
     };

@@ -165,7 +165,7 @@ impl<W, S: Recorder> Producer<W, S> {
     #[inline(always)]
     fn reserved(&mut self, len: usize) -> Reserved<'_, W, S> {
         Reserved {
-            #[cfg(loom)]
+            #[cfg(corelane_loom)]
             bytes: alloc::vec![MaybeUninit::uninit(); len],
             producer: self,
             len,
@@ -445,7 +445,7 @@ pub struct Reserved<'a, W = Adaptive, S: Recorder = NoStats> {
     /// Bytes appended so far.
     written: usize,
     /// Loom's words do not lie side by side.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     bytes: alloc::vec::Vec<MaybeUninit<u8>>,
 }
 
@@ -459,12 +459,12 @@ impl<W, S: Recorder> Reserved<'_, W, S> {
     /// The memory, which starts at a multiple of [`ALIGN`].
     #[inline]
     pub fn as_uninit_mut(&mut self) -> &mut [MaybeUninit<u8>] {
-        #[cfg(not(loom))]
+        #[cfg(not(corelane_loom))]
         // SAFETY: there is room for `len` bytes, which only this guard reaches; they live as long as the producer.
         unsafe {
             core::slice::from_raw_parts_mut(self.producer.raw.bytes().cast(), self.len)
         }
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         &mut self.bytes
     }
 
@@ -504,7 +504,7 @@ impl<W, S: Recorder> Reserved<'_, W, S> {
     #[track_caller]
     pub unsafe fn commit(self, len: usize) -> Result<(), Closed<()>> {
         assert!(len <= self.len, "`len` is more than the bytes reserved: commit at most those");
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         // SAFETY: initialised by the caller's promise, and there is room.
         unsafe {
             let bytes = core::slice::from_raw_parts(self.bytes.as_ptr().cast::<u8>(), len);

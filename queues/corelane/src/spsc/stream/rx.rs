@@ -1,6 +1,6 @@
 //! The consumer's half: where it stands in its segment, and what it lends.
 
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 use super::body::UNWRITTEN;
 use super::body::{Body, EMPTY, Word, header, position, words};
 use crate::mem::segments::Segment;
@@ -15,7 +15,7 @@ pub(super) struct Rx {
     /// be popped.
     pub(super) stop: *mut Word,
     /// Loom's words do not lie side by side, so what is lent is a copy.
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     pub(super) lent: alloc::vec::Vec<alloc::boxed::Box<[u8]>>,
     pub(super) shared: Arc<Shared<Body>>,
 }
@@ -41,7 +41,7 @@ impl Rx {
         }
         // SAFETY: where this side stands there is a header.
         let found = unsafe { header(self.at) }.load(Acquire);
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         assert_ne!(found, UNWRITTEN, "a header was read before it was written");
         if found as isize > 0 { found } else { self.follow(found) }
     }
@@ -76,15 +76,15 @@ impl Rx {
     /// A message of this length was published there, in the segment this side is in.
     #[inline(always)]
     pub(super) unsafe fn lend(&mut self, message: *mut Word, len: usize) -> &[u8] {
-        #[cfg(not(loom))]
+        #[cfg(not(corelane_loom))]
         crate::sync::reads(message.wrapping_add(1).cast::<u8>(), len);
-        #[cfg(not(loom))]
+        #[cfg(not(corelane_loom))]
         // SAFETY: its bytes lie behind its header, initialised, and no thread writes there before the segment is given
         // back.
         unsafe {
             core::slice::from_raw_parts(message.add(1).cast::<u8>(), len)
         }
-        #[cfg(loom)]
+        #[cfg(corelane_loom)]
         {
             let mut bytes = alloc::vec::Vec::new();
             for i in 1..words(len) {

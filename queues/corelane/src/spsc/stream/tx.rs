@@ -1,6 +1,6 @@
 //! The producer's half: where it stands in its segment, and how far it may go.
 
-#[cfg(loom)]
+#[cfg(corelane_loom)]
 use super::body::ALIGN;
 use super::body::{Body, EMPTY, Word, distance, header, position, words};
 use super::error::PushError;
@@ -54,7 +54,7 @@ impl Tx {
     }
 
     /// Where the next message's bytes go.
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     #[inline(always)]
     pub(super) fn bytes(&self) -> *mut u8 {
         self.at.wrapping_add(1).cast()
@@ -95,7 +95,7 @@ impl Tx {
 /// A caller tries again with the same message. So the optimizer would compute before that loop what follows from the
 /// length alone, and keep it on the stack. That makes up to five stores a message between those to the queue, and
 /// halves the rate of short messages.
-#[cfg(not(loom))]
+#[cfg(not(corelane_loom))]
 #[inline(always)]
 fn unknown(len: usize) -> usize {
     #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
@@ -116,9 +116,9 @@ fn unknown(len: usize) -> usize {
 #[inline(always)]
 pub(super) unsafe fn copy_in(tx: &Tx, message: &[u8]) {
     let len = message.len();
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     crate::sync::writes(tx.bytes(), len);
-    #[cfg(not(loom))]
+    #[cfg(not(corelane_loom))]
     // SAFETY: there is room for `len` bytes, rounded up to words; each piece lies inside the message.
     unsafe {
         let (from, to) = (message.as_ptr(), tx.bytes());
@@ -144,7 +144,7 @@ pub(super) unsafe fn copy_in(tx: &Tx, message: &[u8]) {
             _ => to.copy_from_nonoverlapping(from, len),
         }
     }
-    #[cfg(loom)]
+    #[cfg(corelane_loom)]
     for (i, piece) in message.chunks(ALIGN).enumerate() {
         // SAFETY: there is room for so many words.
         unsafe { (*tx.at.add(1 + i)).bytes.with_mut(|bytes| (&mut *bytes)[..piece.len()].copy_from_slice(piece)) };
