@@ -132,8 +132,10 @@ impl Descriptors {
         let ready =
             unsafe { libc::ppoll(self.polls.as_mut_ptr(), self.polls.len() as libc::nfds_t, limit, core::ptr::null()) };
         if ready < 0 {
-            // More than the process may have open: a call on each will tell more. Otherwise a signal, or no memory.
-            let all = io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+            // No answer after a signal, or without memory. After any other error there will be none: they are more than
+            // the process may have open, or a sandbox refuses the call. A call on each will tell more.
+            let error = io::Error::last_os_error().raw_os_error();
+            let all = !matches!(error, Some(libc::EINTR | libc::EAGAIN | libc::ENOMEM));
             for poll in &mut self.polls {
                 poll.revents = if all && poll.fd >= 0 { libc::POLLNVAL } else { 0 };
             }
