@@ -38,7 +38,7 @@ fn alone<Q: Send>(test: &str, make: impl FnOnce() -> Q + Send, with: impl FnOnce
 }
 
 /// How often this thread has gone to sleep.
-fn sleeps() -> i64 {
+fn sleeps() -> libc::c_long {
     // SAFETY: zeroes are a value of it, and the call writes nothing else.
     unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();
@@ -49,7 +49,7 @@ fn sleeps() -> i64 {
 
 const WAIT: Duration = Duration::from_millis(300);
 /// A park lasts a millisecond at most, and the scheduler may be late by ten.
-const SLEEPS: i64 = 20;
+const SLEEPS: libc::c_long = 20;
 
 #[test]
 fn a_park_is_bounded() {
