@@ -11,13 +11,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use std::vec::Vec;
 
-/// For the kernel; more than it has a number for is as good as for ever.
+/// For the kernel; what is longer than 68 years is as good as for ever.
 pub(super) fn timespec(left: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        // Below 10^9, which every width of it holds.
-        tv_nsec: left.subsec_nanos() as _,
-    }
+    // SAFETY: zeroes are a value of it. C libraries differ in the names of its types, and in what lies between them.
+    let mut limit: libc::timespec = unsafe { core::mem::zeroed() };
+    limit.tv_sec = left.as_secs().min(i32::MAX as u64) as _;
+    // Below 10^9, which every width of it holds.
+    limit.tv_nsec = left.subsec_nanos() as _;
+    limit
 }
 
 /// What makes `poll` return.
