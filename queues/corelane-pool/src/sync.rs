@@ -34,7 +34,11 @@ pub(crate) use std::time::Instant;
 /// not model them.
 pub(crate) mod plain {
     pub(crate) use std::sync::Mutex;
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+    #[cfg(feature = "portable-atomic")]
+    pub(crate) use portable_atomic::AtomicU64;
+    #[cfg(not(feature = "portable-atomic"))]
+    pub(crate) use std::sync::atomic::AtomicU64;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize};
 }
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
