@@ -114,6 +114,7 @@ pub(crate) fn keep_to_two_cpus() {
 }
 
 /// Lets the process have so many more bytes of address space than it has now.
+#[cfg(target_pointer_width = "64")]
 pub(crate) fn limit_memory(more: u64) {
     let status = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
     let pages: u64 = status.split(' ').next().expect("its first number").parse().expect("a number");
