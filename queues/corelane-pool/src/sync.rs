@@ -33,9 +33,9 @@ pub(crate) use std::time::Instant;
 /// Counts with one writer, hints, and what a thread notes for itself. No decision depends on their order, so loom need
 /// not model them.
 pub(crate) mod plain {
-    pub(crate) use std::sync::Mutex;
     #[cfg(feature = "portable-atomic")]
     pub(crate) use portable_atomic::AtomicU64;
+    pub(crate) use std::sync::Mutex;
     #[cfg(not(feature = "portable-atomic"))]
     pub(crate) use std::sync::atomic::AtomicU64;
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize};
