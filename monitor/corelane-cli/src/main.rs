@@ -13,12 +13,13 @@
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
 //! | `manual.rs` | completions and man pages |
-//! | `no_top.rs` | in place of `top.rs` without the feature `top` |
+//! | `no_top.rs`, `no_notify.rs` | in place of `top.rs` without that feature, and of `notify.rs` beyond Linux |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
 //! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
 
 #![cfg_attr(not(feature = "full"), allow(dead_code, reason = "what is left out uses it"))]
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "an interface uses it"))]
 
 mod aggregate;
 mod args;
@@ -36,6 +37,9 @@ mod metrics;
 mod monitor;
 #[cfg(target_os = "linux")]
 #[allow(dead_code, reason = "live runs use it")]
+mod notify;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_notify.rs"]
 mod notify;
 mod output;
 mod progress;

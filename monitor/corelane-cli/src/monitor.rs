@@ -14,7 +14,10 @@ use crate::confine::{self, Confinement, Inherited, User};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
-use crate::interrupt::{Interrupt, Requests};
+use crate::interrupt::Interrupt;
+#[cfg(target_os = "linux")]
+use crate::interrupt::Requests;
+#[cfg(target_os = "linux")]
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
@@ -42,6 +45,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use outputs::Outputs;
 use publish::Publisher;
+#[cfg(target_os = "linux")]
 use service::Service;
 #[cfg(target_os = "linux")]
 use wire::Wire;
@@ -274,7 +278,7 @@ pub(crate) fn inputs(
         return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
     };
     #[cfg(not(target_os = "linux"))]
-    return Err(ONLY_ON_LINUX.to_owned());
+    return Err(format!("{interface}: {ONLY_ON_LINUX}"));
     #[cfg(target_os = "linux")]
     {
         let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;

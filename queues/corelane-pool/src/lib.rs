@@ -82,6 +82,10 @@
 //! An error of `start_with` leaves behind what its panic does, and both are in [`Counts::failed_starts`]. A panic in a
 //! destructor of a thread-local ends the process, as in all of Rust.
 //!
+//! # Features
+//!
+//! - `portable-atomic`: for machines of 32 bits without atomics of 64, which are made of locks then.
+//!
 //! # Where things are
 //!
 //! | file | what |
@@ -94,6 +98,9 @@
 //! | `task.rs`, `scoped.rs`, `closure.rs` | results; tasks that borrow; small closures without a box |
 //! | `error.rs`, `sync.rs` | refused tasks; the one file that knows std, loom and shuttle |
 #![deny(unsafe_code)]
+
+#[cfg(not(any(target_has_atomic = "64", feature = "portable-atomic")))]
+compile_error!("this machine has no atomics of 64 bits: turn on the feature `portable-atomic`");
 
 mod backlog;
 mod builder;

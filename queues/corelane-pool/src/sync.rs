@@ -33,8 +33,12 @@ pub(crate) use std::time::Instant;
 /// Counts with one writer, hints, and what a thread notes for itself. No decision depends on their order, so loom need
 /// not model them.
 pub(crate) mod plain {
+    #[cfg(feature = "portable-atomic")]
+    pub(crate) use portable_atomic::AtomicU64;
     pub(crate) use std::sync::Mutex;
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+    #[cfg(not(feature = "portable-atomic"))]
+    pub(crate) use std::sync::atomic::AtomicU64;
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicUsize};
 }
 pub(crate) use std::sync::Arc;
 pub(crate) use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};

@@ -126,7 +126,7 @@ mod descriptors {
     }
 
     /// How often this thread has gone to sleep.
-    fn sleeps() -> i64 {
+    fn sleeps() -> libc::c_long {
         // SAFETY: zeroes are a value of it, and the call writes nothing else.
         unsafe {
             let mut usage: libc::rusage = core::mem::zeroed();
@@ -138,7 +138,7 @@ mod descriptors {
     const PATIENCE: Duration = Duration::from_secs(10);
 
     /// So many waits in `poll` that a push ends.
-    fn waits(rounds: u32) {
+    fn waits(rounds: u16) {
         let (mut out, inn) = spsc::channel::<Instant>(1);
         let (_keep, quiet) = UnixStream::pair().unwrap();
         let pusher = thread::spawn(move || {
@@ -162,7 +162,7 @@ mod descriptors {
     /// take no wake-ups from each other, and do not wake each other.
     #[test]
     fn a_child_sleeps_at_a_place_of_its_own() {
-        const ROUNDS: u32 = 300;
+        const ROUNDS: u16 = 300;
         alone("descriptors::a_child_sleeps_at_a_place_of_its_own", || {
             waits(3);
             let (quiet, over) = UnixStream::pair().unwrap();
@@ -188,7 +188,7 @@ mod descriptors {
                     // SAFETY: the call writes the status.
                     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
                     assert_eq!(status, 0, "the child lost a wake-up");
-                    assert!(slept < i64::from(ROUNDS) / 10, "the child woke its parent: {slept} sleeps");
+                    assert!(slept < libc::c_long::from(ROUNDS) / 10, "the child woke its parent: {slept} sleeps");
                 }
             }
         });

@@ -1,6 +1,6 @@
 //! A system that refuses membarrier after queues were made, as a sandbox does that is set up late: nothing panics, and
 //! no wake-up is relied on that may be lost. Each test in a process of its own, as the refusal is remembered for the
-//! process.
+//! process. And one that refuses `ppoll`.
 #![cfg(all(target_os = "linux", not(any(corelane_loom, corelane_shuttle, miri))))]
 
 #[allow(dead_code, reason = "it holds no call")]
@@ -38,7 +38,7 @@ fn alone<Q: Send>(test: &str, make: impl FnOnce() -> Q + Send, with: impl FnOnce
 }
 
 /// How often this thread has gone to sleep.
-fn sleeps() -> i64 {
+fn sleeps() -> libc::c_long {
     // SAFETY: zeroes are a value of it, and the call writes nothing else.
     unsafe {
         let mut usage: libc::rusage = core::mem::zeroed();
@@ -49,7 +49,7 @@ fn sleeps() -> i64 {
 
 const WAIT: Duration = Duration::from_millis(300);
 /// A park lasts a millisecond at most, and the scheduler may be late by ten.
-const SLEEPS: i64 = 20;
+const SLEEPS: libc::c_long = 20;
 
 #[test]
 fn a_park_is_bounded() {
@@ -102,6 +102,20 @@ fn a_park_for_many_ends_is_bounded() {
             assert!(sleeps() - before >= SLEEPS, "it slept {} times", sleeps() - before);
         }
     });
+}
+
+/// A call on the descriptor tells more.
+#[test]
+fn a_descriptor_is_ready_where_poll_is_refused() {
+    let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+    std::io::Write::write_all(&mut far, b"hello").unwrap();
+    let waits = move || {
+        let Some(trap) = Trap::set(libc::SYS_ppoll, -libc::c_long::from(libc::EPERM)) else { return skipped() };
+        let mut select = Select::with(Park);
+        let key = select.add(Readable::new(near));
+        assert!(select.wait_timeout(WAIT).is_some_and(|ready| ready == key), "after {} calls", trap.calls());
+    };
+    thread::spawn(waits).join().unwrap();
 }
 
 /// A task's wait for many ends goes on being polled, and finds what comes.

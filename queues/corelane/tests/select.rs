@@ -378,7 +378,7 @@ fn a_closed_end_keeps_nobody_waiting() {
 fn has_membarrier() -> bool {
     // SAFETY: it touches no memory of ours.
     let commands = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) };
-    commands > 0 && commands & i64::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0
+    commands > 0 && commands & libc::c_long::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -484,7 +484,8 @@ fn a_message_beyond_all_addresses_is_too_large() {
         assert_eq!(tx.reserve(len).err(), Some(PushError::TooLarge), "{len}");
         assert_eq!(tx.wait_for_room(len).err(), Some(PushError::TooLarge), "{len}");
     }
-    if !cfg!(miri) {
+    // A machine of 32 bits may have so much.
+    if cfg!(target_pointer_width = "64") && !cfg!(miri) {
         assert_eq!(tx.try_reserve(isize::MAX as usize / 2 - 100).err(), Some(PushError::NoMemory));
     }
     assert_eq!(tx.push(b"a message"), Ok(()));

@@ -11,13 +11,14 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 use std::vec::Vec;
 
-/// For the kernel; more than it has a number for is as good as for ever.
+/// For the kernel; what is longer than 68 years is as good as for ever.
 pub(super) fn timespec(left: Duration) -> libc::timespec {
-    libc::timespec {
-        tv_sec: left.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-        // Below 10^9, which every width of it holds.
-        tv_nsec: left.subsec_nanos() as _,
-    }
+    // SAFETY: zeroes are a value of it. C libraries differ in the names of its types, and in what lies between them.
+    let mut limit: libc::timespec = unsafe { core::mem::zeroed() };
+    limit.tv_sec = left.as_secs().min(i32::MAX as u64) as _;
+    // Below 10^9, which every width of it holds.
+    limit.tv_nsec = left.subsec_nanos() as _;
+    limit
 }
 
 /// What makes `poll` return.
@@ -132,8 +133,10 @@ impl Descriptors {
         let ready =
             unsafe { libc::ppoll(self.polls.as_mut_ptr(), self.polls.len() as libc::nfds_t, limit, core::ptr::null()) };
         if ready < 0 {
-            // More than the process may have open: a call on each will tell more. Otherwise a signal, or no memory.
-            let all = io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+            // No answer after a signal, or without memory. After any other error there will be none: they are more than
+            // the process may have open, or a sandbox refuses the call. A call on each will tell more.
+            let error = io::Error::last_os_error().raw_os_error();
+            let all = !matches!(error, Some(libc::EINTR | libc::EAGAIN | libc::ENOMEM));
             for poll in &mut self.polls {
                 poll.revents = if all && poll.fd >= 0 { libc::POLLNVAL } else { 0 };
             }

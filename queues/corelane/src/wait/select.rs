@@ -98,7 +98,7 @@ descriptor! {
     ///
     /// Linux only. The thread sleeps in `poll`; each look of the wait costs one system call for all descriptors of the
     /// set. It should be non-blocking, as there may be less than a call asks for. At its end it stays ready until it is
-    /// [removed](Select::remove).
+    /// [removed](Select::remove). Where a sandbox refuses `ppoll`, all descriptors of a set are always ready.
     ///
     /// ```
     /// # #[cfg(not(miri))]

@@ -12,8 +12,8 @@ const STOPPED: u32 = 1;
 
 /// A thread that can be stopped.
 pub(crate) struct Stop {
-    /// While it can be.
-    thread: Mutex<Option<libc::pthread_t>>,
+    /// While it can be: its `pthread_t`, which is a number or a pointer.
+    thread: Mutex<Option<usize>>,
     /// A signal is on its way.
     sent: AtomicBool,
     state: AtomicU32,
@@ -74,7 +74,7 @@ impl Stop {
         MINE.set(self);
         let _at_the_end = AtTheEnd(self);
         // SAFETY: always.
-        *self.thread.lock().unwrap() = Some(unsafe { libc::pthread_self() });
+        *self.thread.lock().unwrap() = Some(unsafe { libc::pthread_self() } as usize);
         run()
     }
 
@@ -85,7 +85,7 @@ impl Stop {
             let Some(thread) = *thread else { return false };
             self.sent.store(true, SeqCst);
             // SAFETY: it cannot have ended as long as the lock is held.
-            assert_eq!(unsafe { libc::pthread_kill(thread, libc::SIGUSR1) }, 0);
+            assert_eq!(unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) }, 0);
         }
         while self.state.load(SeqCst) != STOPPED {
             std::thread::yield_now();
@@ -114,6 +114,7 @@ pub(crate) fn keep_to_two_cpus() {
 }
 
 /// Lets the process have so many more bytes of address space than it has now.
+#[cfg(target_pointer_width = "64")]
 pub(crate) fn limit_memory(more: u64) {
     let status = std::fs::read_to_string("/proc/self/statm").expect("Linux tells");
     let pages: u64 = status.split(' ').next().expect("its first number").parse().expect("a number");

@@ -81,17 +81,16 @@ extern "C" fn answer_call(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut
     };
     let context = context.cast::<libc::ucontext_t>();
     // SAFETY: the kernel gives the handler its thread's context, whose register for the answer is ours to write.
+    #[cfg(target_arch = "x86_64")]
     unsafe {
-        #[cfg(target_arch = "x86_64")]
-        {
-            (*context).uc_mcontext.gregs[libc::REG_RAX as usize] = answer;
-        }
-        #[cfg(target_arch = "aarch64")]
-        {
-            (*context).uc_mcontext.regs[0] = answer as u64;
-        }
-        let _ = (context, answer);
+        (*context).uc_mcontext.gregs[libc::REG_RAX as usize] = answer;
     }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        (*context).uc_mcontext.regs[0] = answer as u64;
+    }
+    let _ = (context, answer);
 }
 
 /// Says that a test is not run, whatever the harness captures.
