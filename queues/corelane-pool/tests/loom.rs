@@ -242,12 +242,14 @@ fn p27_a_worker_is_dropped_beside_its_start() {
     explore(2, || {
         let start = |worker: Worker| thread::Builder::new().spawn(move || drop(worker));
         let pool = pool(HAND_OFFS[0], 1, 1).start_with(start).build().unwrap();
-        match pool.spawn(|| ()) {
-            Ok(handle) => assert!(handle.join().is_err()),
+        let held = Arc::new(());
+        let task = held.clone();
+        match pool.execute(move || drop(task)) {
+            Ok(()) => {}
             Err(rejected) => assert!(matches!(rejected.reason(), Reason::NoThread(_))),
         }
         assert!(pool.join());
-        assert_eq!(pool.counts().threads, 0);
+        assert_eq!((Arc::strong_count(&held), pool.counts().threads), (1, 0));
     });
 }
 
@@ -300,6 +302,29 @@ fn p27_a_search_goes_on_when_a_worker_is_dropped() {
         other.join().unwrap();
         assert!(pool.join());
     });
+}
+
+/// P27. A task waits for the next one, which relies on a thread that drops its worker: another one is started.
+#[test]
+fn p27_a_worker_that_is_dropped_is_replaced() {
+    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+        explore(1, move || {
+            let starts = AtomicUsize::new(0);
+            let start = move |worker: Worker| {
+                let is_lost = starts.fetch_add(1, SeqCst) == 1;
+                thread::Builder::new().spawn(move || if is_lost { drop(worker) } else { worker.run() })
+            };
+            let blocking = pool(queueing, 2, 2).rejection(Rejection::Block(Duration::MAX));
+            let pool = blocking.start_with(start).build().unwrap();
+            let signal = Signal::default();
+            let waits = signal.clone();
+            pool.execute(move || waits.wait()).unwrap();
+            // It is dropped with the worker, or comes back.
+            drop(pool.execute(|| ()));
+            pool.execute(move || signal.give()).unwrap();
+            assert!(pool.join());
+        });
+    }
 }
 
 /// A caller of `join` comes before the start has left the thread's handle.

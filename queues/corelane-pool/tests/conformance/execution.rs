@@ -132,6 +132,24 @@ pub(crate) fn p1_payloads_that_nobody_gets_are_dropped() {
     }
 }
 
+/// A handle that is dropped after its pool calls the handler, and needs nothing else of the pool.
+pub(crate) fn p1_a_panic_that_nobody_asks_for_keeps_no_hook() {
+    for queueing in ALL {
+        let (held, handled) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
+        let (of_hook, counter) = (held.clone(), handled.clone());
+        let pool = builder(queueing, 1, 1)
+            .on_thread_stop(move |_| drop(of_hook.clone()))
+            .on_panic(move |_| bump(&counter))
+            .build()
+            .unwrap();
+        let handle = pool.spawn(|| panic!("the task")).unwrap();
+        drop(pool);
+        assert_eq!((Arc::strong_count(&held), handled.load(SeqCst)), (1, 0));
+        drop(handle);
+        assert_eq!((handled.load(SeqCst), Arc::strong_count(&handled)), (1, 1));
+    }
+}
+
 pub(crate) fn p1_a_handle_can_be_dropped_and_waited_for_in_time() {
     let pool = builder(UNFAIR, 0, 4).build().unwrap();
     let gate = crate::support::Gate::new();

@@ -1,6 +1,6 @@
 //! P15: threads that do not start.
 
-use crate::support::{ALL, Gate, LONG, QUEUES, builder, bump, occupy, until};
+use crate::support::{ALL, Gate, LONG, QUEUES, T, builder, bump, occupy, until};
 use corelane_pool::{Queueing, Reason, Rejection, ThreadPool, Worker};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -139,6 +139,44 @@ pub(crate) fn p15_a_worker_is_never_run() {
         until("it is uncounted", || pool.counts().threads == 0);
         until("the task is counted, without a handle, too", || pool.counts().discarded == 1);
         assert!(pool.join());
+    }
+}
+
+/// A thread is busy, and a task waits for another thread, which drops its worker long after its start.
+pub(crate) fn p15_a_worker_that_is_lost_is_replaced_once() {
+    for (queueing, lost) in ALL.into_iter().flat_map(|queueing| [(queueing, 1), (queueing, 100)]) {
+        let (gate, starts) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+        let (at_start, counter) = (gate.clone(), starts.clone());
+        let start = move |worker: Worker| {
+            bump(&counter);
+            let gate = at_start.clone();
+            std::thread::Builder::new().spawn(move || match worker.number() {
+                1 => gate.pass(),
+                number if number <= lost && number > 0 => {}
+                _ => worker.run(),
+            })
+        };
+        let pool = builder(queueing, 0, 2).rejection(Rejection::Block(LONG)).start_with(start).build().unwrap();
+        let (busy, ran) = (occupy(&pool, 1), Arc::new(AtomicUsize::new(0)));
+        let goes = pool.spawn(|| ()).unwrap();
+        gate.await_comers(1);
+        std::thread::scope(|scope| {
+            // Opened if this fails.
+            let (gate, busy, task) = (gate, busy, ran.clone());
+            // It is queued, or its caller waits.
+            scope.spawn(|| pool.execute(move || bump(&task)).unwrap());
+            std::thread::sleep(T);
+            gate.open();
+            goes.join().unwrap_err();
+            if lost == 1 {
+                until("it runs beside the other", || ran.load(SeqCst) == 1);
+            }
+            until("all have started", || starts.load(SeqCst) == 3);
+            std::thread::sleep(T);
+            busy.open();
+        });
+        assert!(pool.join());
+        assert_eq!((ran.load(SeqCst), starts.load(SeqCst)), (1, 3));
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::support::{ALL, Gate, LONG, QUEUES, T, at_the_end_of_this_thread, builder, bump, occupy, until};
-use corelane_pool::{JoinError, OnDrop, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
+use corelane_pool::{JoinError, OnDrop, Queueing, Reason, Rejected, Rejection, Task, TaskHandle, ThreadPool, Worker};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -418,6 +418,36 @@ impl Drop for Calls {
     }
 }
 
+/// What its drop asks of the pool does not wait for that drop's end.
+pub(crate) fn p21_a_task_that_goes_with_its_worker_is_dropped_when_join_returns() {
+    for queueing in ALL {
+        let (gate, at_drop) = (Gate::new(), Gate::new());
+        let at_start = gate.clone();
+        let start = move |worker: Worker| {
+            let gate = at_start.clone();
+            std::thread::Builder::new().spawn(move || {
+                gate.pass();
+                drop(worker);
+            })
+        };
+        let blocking = builder(queueing, 0, 1).rejection(Rejection::Block(Duration::MAX));
+        let pool = blocking.start_with(start).build().unwrap();
+        let (inner, drops, (sender, answer)) = (pool.clone(), at_drop.clone(), mpsc::channel());
+        let calls = Calls(Box::new(move |()| {
+            sender.send((inner.execute(|| ()).is_ok(), inner.join())).unwrap();
+            drops.pass();
+        }));
+        pool.execute(move || drop(calls)).unwrap();
+        gate.open();
+        at_drop.await_comers(1);
+        let is_early = pool.await_termination(T);
+        at_drop.open();
+        assert_eq!((is_early, answer.recv()), (false, Ok((false, false))));
+        assert!(pool.join());
+        assert_eq!((pool.counts().discarded, pool.counts().panicked), (1, 0));
+    }
+}
+
 /// No lock is held, and nothing is half done, where users' code runs.
 pub(crate) fn what_the_pool_calls_may_call_the_pool() {
     for queueing in [ALL[0], ALL[1], Queueing::Bounded(1)] {
@@ -489,6 +519,35 @@ pub(crate) fn p20_a_start_does_not_wait_for_the_end() {
         pool.execute(|| ()).unwrap();
         assert_eq!(pool.counts().failed_starts, 0);
         assert!(pool.join());
+    }
+}
+
+/// The thread that would run the task may be the one that is being started.
+pub(crate) fn p20_a_start_that_joins_a_task_panics() {
+    for queueing in ALL {
+        let place = Arc::new(Mutex::new(None::<TaskHandle<()>>));
+        let (knows, panics) = (place.clone(), Arc::new(Mutex::new(None)));
+        let handler = panics.clone();
+        let pool = builder(queueing, 0, 2)
+            .start_with(move |worker| {
+                let handle = knows.lock().unwrap().take();
+                handle.into_iter().for_each(|handle| handle.join().unwrap());
+                std::thread::Builder::new().spawn(move || worker.run())
+            })
+            .on_panic(move |payload| *handler.lock().unwrap() = payload.downcast::<&str>().ok())
+            .build()
+            .unwrap();
+        let gate = Gate::new();
+        let busy = gate.clone();
+        let handle = pool.spawn(move || busy.pass()).unwrap();
+        gate.await_comers(1);
+        *place.lock().unwrap() = Some(handle);
+        assert_eq!(pool.execute(|| ()).is_ok(), QUEUES.contains(&queueing));
+        gate.open();
+        assert!(pool.join());
+        let panic = panics.lock().unwrap().take().expect("the start has panicked");
+        assert!(panic.contains("joined in `start_with`"), "{panic}");
+        assert_eq!((pool.counts().failed_starts, pool.counts().panicked), (1, 1));
     }
 }
 

@@ -41,6 +41,7 @@ mod suite {
             p1_a_panic_nobody_asks_for_goes_to_the_handler
             p1_handlers_and_payloads_may_panic
             p1_payloads_that_nobody_gets_are_dropped
+            p1_a_panic_that_nobody_asks_for_keeps_no_hook
             p1_a_handle_can_be_dropped_and_waited_for_in_time
             p8_counts_are_never_too_high
             p8_counts_add_up_at_the_end
@@ -99,11 +100,13 @@ mod suite {
             p20_a_thread_local_of_a_worker_does_not_wait
             p20_what_comes_after_a_worker_does_not_wait
             p20_a_start_does_not_wait_for_the_end
+            p20_a_start_that_joins_a_task_panics
             p20_a_start_brings_tasks
             p20_a_start_brings_tasks_to_a_full_pool
             p20_starts_of_two_pools_bring_tasks_to_each_other
             what_the_pool_calls_may_call_the_pool
             p21_thread_locals_are_dropped_when_join_returns
+            p21_a_task_that_goes_with_its_worker_is_dropped_when_join_returns
             a_pool_without_threads_terminates
         }
         scopes {
@@ -122,6 +125,7 @@ mod suite {
             p15_now_and_then_a_start_fails
             p15_a_worker_is_never_run
             p15_a_worker_is_run_too_late
+            p15_a_worker_that_is_lost_is_replaced_once
             p15_callers_that_rely_on_a_start_that_fails
             p15_a_thread_that_is_left_relies_on_no_start
         }
