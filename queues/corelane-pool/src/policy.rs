@@ -84,7 +84,8 @@ impl Shared {
         Rejected::new(task, reason)
     }
 
-    fn discard(&self, task: Task) {
+    /// Drops a task that will not run, and counts it.
+    pub(crate) fn discard(&self, task: Task) {
         self.discarded.fetch_add(1, Relaxed);
         self.let_go(task);
     }

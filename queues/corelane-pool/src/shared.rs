@@ -154,13 +154,14 @@ pub(crate) struct Hints {
     core_may_leave: AtomicBool,
 }
 
-/// While this value lives, the thread that made it is in `start_with`. Starts of several pools may be nested.
-struct Starter<'a>(&'a Shared);
+/// While this value lives, the thread that made it is in `start_with`, or waits for nothing of the pool for another
+/// reason. Starts of several pools may be nested.
+pub(crate) struct Starter<'a>(&'a Shared);
 
 const NO_PANIC: &str = "nothing panics under this lock";
 
 impl<'a> Starter<'a> {
-    fn enter(shared: &'a Shared) -> Self {
+    pub(crate) fn enter(shared: &'a Shared) -> Self {
         shared.starters.lock().expect(NO_PANIC).push(current().id());
         Self(shared)
     }

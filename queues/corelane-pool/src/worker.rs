@@ -1,16 +1,17 @@
 //! A thread of the pool: how it begins, how it ends, and how code that runs in it finds the pool.
 
-use crate::shared::Shared;
+use crate::shared::{Shared, Starter};
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, Relaxed, thread_local};
+use crate::sync::{Arc, thread_local};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
 /// without [`run`](Self::run), as by a panic of its thread, it counts as never started. Its first task is then returned
 /// to the caller. If `start_with` has returned, no caller is there: the task is dropped, its handle says
-/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. A worker that is
-/// leaked is waited for without end.
+/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. The end of the
+/// pool waits for every worker, so it never comes if one is leaked; the drop of a task here must not wait for the pool,
+/// as in `start_with`.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -82,10 +83,13 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if self.slot.give_up() {
             let orphan = self.slot.orphan();
-            self.shared.discarded.fetch_add(u64::from(orphan.is_some()), Relaxed);
+            if let Some(task) = orphan {
+                // The end of the pool waits for this drop, so nothing in it may wait for the pool.
+                let _starter = Starter::enter(&self.shared);
+                self.shared.discard(task);
+            }
             self.shared.never_started();
             self.shared.pass_on_for_none();
-            self.shared.let_go(orphan);
         }
     }
 }
