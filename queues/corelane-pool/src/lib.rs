@@ -29,7 +29,7 @@
 //! - No task waits while a thread of the pool is free. With a queue, no task waits while one more thread may be
 //!   started, either. A pool with a queue may start one more thread although another thread is just waking up.
 //! - If a thread cannot be started, the caller gets an error with the task inside. If another thread will run the task,
-//!   there is no error.
+//!   there is no error, and the pool tries a start again for the next task.
 //!
 //! ```
 //! use corelane_pool::{Reason, ThreadPool};

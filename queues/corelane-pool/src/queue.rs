@@ -411,12 +411,18 @@ impl Shared {
         work.task
     }
 
-    /// Passes on the search of a thread that was started for a task and will not run: others may have relied on it.
-    /// Starts no other thread while none sleeps, since that one might not run either, and so on without end.
-    pub(crate) fn pass_on_for_none(self: &Arc<Self>) {
-        let state = self.lock();
-        if state.backlog.sleeping > 0 {
-            self.go_on(state);
+    /// Passes on the search of a thread that was counted and will not run: others may have relied on it. If the start
+    /// of that thread is over, `is_late`, another thread is started for what waits; but only one until a thread has
+    /// begun, since that one might not run either, and so on without end.
+    pub(crate) fn pass_on_for_none(self: &Arc<Self>, is_late: bool) {
+        let mut state = self.lock();
+        let waits = state.has_queued() || state.may_grow() && self.idle.waiting_puts() > 0;
+        let may_wake = state.backlog.sleeping > 0;
+        if waits && (may_wake || is_late && !state.replaced) {
+            state.replaced |= !may_wake;
+            let pass_on = self.pass_on(&mut state);
+            drop(state);
+            self.do_pass_on(pass_on);
         }
     }
 

@@ -52,6 +52,8 @@ pub(crate) struct State {
     present: usize,
     largest: usize,
     started: usize,
+    /// A thread was started for one that did not run, and none has begun since.
+    pub(crate) replaced: bool,
     /// Slots of live threads and of threads that have decided to end.
     pub(crate) slots: Vec<Arc<Slot>>,
     /// Slots of threads that have ended and have not been joined.
@@ -236,6 +238,7 @@ impl Shared {
                 present: 0,
                 largest: 0,
                 started: 0,
+                replaced: false,
                 slots: Vec::new(),
                 ended: Vec::new(),
                 joining: 0,
@@ -365,6 +368,7 @@ impl Shared {
     pub(crate) fn enter(&self, slot: &Arc<Slot>) {
         let mut state = self.lock();
         state.live += 1;
+        state.replaced = false;
         state.slots.push(slot.clone());
         if state.live == 1 {
             self.started.notify_all();

@@ -9,9 +9,9 @@ use std::fmt;
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
 /// without [`run`](Self::run), as by a panic of its thread, it counts as never started. Its first task is then returned
 /// to the caller. If `start_with` has returned, no caller is there: the task is dropped, its handle says
-/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. The end of the
-/// pool waits for every worker, so it never comes if one is leaked; the drop of a task here must not wait for the pool,
-/// as in `start_with`.
+/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. If other tasks wait,
+/// another thread is then started for them, once until a thread has begun. The end of the pool waits for every worker,
+/// so it never comes if one is leaked; the drop of a task here must not wait for the pool, as in `start_with`.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -83,13 +83,14 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if self.slot.give_up() {
             let orphan = self.slot.orphan();
-            if let Some(task) = orphan {
+            let is_late = orphan.is_some();
+            if let Some(task) = orphan.flatten() {
                 // The end of the pool waits for this drop, so nothing in it may wait for the pool.
                 let _starter = Starter::enter(&self.shared);
                 self.shared.discard(task);
             }
             self.shared.never_started();
-            self.shared.pass_on_for_none();
+            self.shared.pass_on_for_none(is_late);
         }
     }
 }
