@@ -214,7 +214,7 @@ impl ThreadPool {
                 resume_unwind(payload)
             }
             (Err(own), payload) => {
-                payload.into_iter().for_each(|payload| shared.hand_panic(payload));
+                payload.into_iter().for_each(|payload| shared.config.on_panic.call(payload));
                 resume_unwind(own)
             }
         }

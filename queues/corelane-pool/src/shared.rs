@@ -398,7 +398,7 @@ impl Shared {
         self.hook(&self.config.before_task, ());
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
             add(&slot.tally.panicked, 1);
-            self.hand_panic(payload);
+            self.config.on_panic.call(payload);
         }
         self.hook(&self.config.after_task, ());
         add(&slot.tally.completed, 1);
@@ -428,18 +428,7 @@ impl Shared {
     /// Counts a panic, and gives it to the handler.
     pub(crate) fn take_panic(&self, payload: Box<dyn Any + Send>) {
         self.count_panic();
-        self.hand_panic(payload);
-    }
-
-    /// Gives a counted panic to the handler. A panic of the handler, or of the payload's drop, ends here.
-    pub(crate) fn hand_panic(&self, payload: Box<dyn Any + Send>) {
-        let handled = catch_unwind(AssertUnwindSafe(|| match &self.config.on_panic {
-            Some(handler) => handler(payload),
-            None => drop(payload),
-        }));
-        if let Err(payload) = handled {
-            drop_payload(payload);
-        }
+        self.config.on_panic.call(payload);
     }
 
     /// Stops accepting tasks.

@@ -2,7 +2,7 @@
 
 use crate::closure::Closure;
 use crate::error::JoinError;
-use crate::shared::Shared;
+use crate::settings::Handler;
 use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
 use std::any::Any;
 use std::fmt;
@@ -61,15 +61,13 @@ enum Outcome<R> {
 /// A task's panic, until its handle takes it. If none does, the handler of the pool gets it.
 struct Untaken {
     payload: Option<Box<dyn Any + Send>>,
-    /// The pool that has counted the panic. `None` where a task is run outside of any.
-    pool: Option<Arc<Shared>>,
+    /// The handler alone, so that the handle keeps nothing else of its pool.
+    handler: Handler,
 }
 
 impl Drop for Untaken {
     fn drop(&mut self) {
-        if let (Some(payload), Some(pool)) = (self.payload.take(), &self.pool) {
-            pool.hand_panic(payload);
-        }
+        self.payload.take().into_iter().for_each(|payload| self.handler.call(payload));
     }
 }
 
@@ -99,7 +97,7 @@ impl<R> Packet<R> {
             outcome = wait(&self.decided, outcome, until);
         }
         let decided = std::mem::replace(&mut *outcome, Outcome::Pending);
-        // What is let go of below may be the last of a pool, with its hooks.
+        // What is dropped below may be the last of a handler.
         drop(outcome);
         Some(match decided {
             Outcome::Returned(value) => Ok(value),
@@ -159,14 +157,14 @@ pub(crate) struct Run<F: FnOnce() -> R, R>(Arc<Job<F, R>>);
 impl<F: FnOnce() -> R, R> Run<F, R> {
     /// Runs the closure. If it panics, calls `panicked` before the handle gets the panic, for the pool that counts it.
     /// Without a handle the panic unwinds on.
-    pub(crate) fn run(self, panicked: impl FnOnce() -> Option<Arc<Shared>>) {
+    pub(crate) fn run(self, panicked: impl FnOnce() -> Handler) {
         let Some(closure) = lock(&self.0.closure).take() else { return };
         match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
             // No handle is left, so the pool takes the panic, as for a task without a handle.
             Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
             Err(payload) => {
-                let panic = Untaken { payload: Some(payload), pool: panicked() };
+                let panic = Untaken { payload: Some(payload), handler: panicked() };
                 self.0.packet.decide(Outcome::Panicked(panic));
             }
         }
@@ -183,7 +181,8 @@ impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
 }
 
 /// The handle to a task's result. If it is dropped, the task still runs, and its result is dropped. A panic then goes
-/// to the [handler](crate::Builder::on_panic), which the drop of the handle calls if the task has panicked before.
+/// to the [handler](crate::Builder::on_panic), which the drop of the handle calls if the task has panicked before. So
+/// hold no lock that the handler takes while you drop a handle.
 ///
 /// A thread of a pool that joins a task of the same pool does not help. With a fixed number of threads, all of them may
 /// end up waiting in this way. [`scope`](crate::ThreadPool::scope) has no such trap.

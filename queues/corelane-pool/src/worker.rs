@@ -1,5 +1,6 @@
 //! A thread of the pool: how it begins, how it ends, and how code that runs in it finds the pool.
 
+use crate::settings::Handler;
 use crate::shared::{Shared, Starter};
 use crate::slot::{Slot, add, join_all};
 use crate::sync::{Arc, thread_local};
@@ -152,15 +153,15 @@ pub(crate) fn belongs_to(id: u64) -> bool {
     POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
 }
 
-/// Counts a panic that another part of the pool handles. Returns the pool, if this thread runs a task of one.
-pub(crate) fn count_panic() -> Option<Arc<Shared>> {
-    let mut pool = None;
+/// Counts a panic that another part of the pool handles, if this thread runs a task of a pool. Returns its handler.
+pub(crate) fn count_panic() -> Handler {
+    let mut handler = Handler::default();
     with_current(|shared, slot| {
         match slot {
             Some(slot) => add(&slot.tally.panicked, 1),
             None => shared.count_panic(),
         }
-        pool = Some(shared.clone());
+        handler = shared.config.on_panic.clone();
     });
-    pool
+    handler
 }
