@@ -219,8 +219,8 @@ impl Builder {
     ///
     /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task, nor may
     /// the thread before [`Worker::run`]. In the closure the pool waits for nothing: [`join`](ThreadPool::join) returns
-    /// false, as in a thread of the pool, and a task is refused that would have to wait for a thread or for room, with
-    /// [`Rejection::Block`], too. [`Worker`] has an example.
+    /// false, as in a thread of the pool, [`TaskHandle::join`](crate::TaskHandle::join) panics, and a task is refused
+    /// that would have to wait for a thread or for room, with [`Rejection::Block`], too. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }

@@ -170,7 +170,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let job = Job::new(task);
+        let job = Job::new(task, self.shared().id);
         let run = job.run();
         match accept(self.task(move || run.run(count_panic))) {
             Ok(()) => Ok(job.handle()),

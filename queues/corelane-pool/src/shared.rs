@@ -18,13 +18,12 @@ use crate::backlog::Backlog;
 use crate::error::message;
 use crate::settings::{Config, Hook, Limits, Queueing};
 use crate::slot::{Slot, Tally, add, join_all};
-use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize, Mutex as PlainMutex};
+use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
 use crate::sync::{
-    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, ThreadId, current,
-    lock, wait,
+    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
 };
 use crate::task::Task;
-use crate::worker::belongs_to;
+use crate::worker::{Starter, belongs_to, is_starting};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
@@ -127,8 +126,6 @@ pub(crate) struct Shared {
     pub(crate) id: u64,
     pub(crate) config: Config,
     start: Start,
-    /// The threads that are in `start`, as often as they are.
-    starters: PlainMutex<Vec<ThreadId>>,
     /// The queue in which idle threads wait.
     pub(crate) idle: SynchronousQueue<Work>,
     state: Padded<Mutex<State>>,
@@ -154,28 +151,6 @@ pub(crate) struct Hints {
     pub(crate) keep_alive_nanos: AtomicU64,
     pub(crate) has_tasks: AtomicBool,
     core_may_leave: AtomicBool,
-}
-
-/// While this value lives, the thread that made it is in `start_with`, or waits for nothing of the pool for another
-/// reason. Starts of several pools may be nested.
-pub(crate) struct Starter<'a>(&'a Shared);
-
-const NO_PANIC: &str = "nothing panics under this lock";
-
-impl<'a> Starter<'a> {
-    pub(crate) fn enter(shared: &'a Shared) -> Self {
-        shared.starters.lock().expect(NO_PANIC).push(current().id());
-        Self(shared)
-    }
-}
-
-impl Drop for Starter<'_> {
-    fn drop(&mut self) {
-        let here = current().id();
-        let mut starters = self.0.starters.lock().expect(NO_PANIC);
-        let at = starters.iter().position(|&id| id == here).expect("it has entered");
-        starters.swap_remove(at);
-    }
 }
 
 /// How many panics in a row are dropped, each raised by the drop of the one before. A further payload is leaked.
@@ -262,7 +237,6 @@ impl Shared {
             failed_starts: AtomicU64::new(0),
             config,
             start,
-            starters: PlainMutex::new(Vec::new()),
         };
         shared.publish(&limits);
         shared
@@ -310,7 +284,7 @@ impl Shared {
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
         let mut panic = None;
-        let starter = Starter::enter(self);
+        let starter = Starter::enter(self.id);
         let started = catch_unwind(AssertUnwindSafe(|| (self.start)(self.clone(), slot.clone())));
         drop(starter);
         let started = started.unwrap_or_else(|payload| {
@@ -341,8 +315,7 @@ impl Shared {
 
     /// Whether the calling thread is in `start_with`. It may be making the only thread that would do what it waits for.
     pub(crate) fn is_starting_here(&self) -> bool {
-        let starters = self.starters.lock().expect(NO_PANIC);
-        !starters.is_empty() && starters.contains(&current().id())
+        is_starting(self.id)
     }
 
     /// Takes back the counts of a thread that will not run.

@@ -4,6 +4,7 @@ use crate::closure::Closure;
 use crate::error::JoinError;
 use crate::settings::Handler;
 use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
+use crate::worker::is_starting;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -75,11 +76,13 @@ impl Drop for Untaken {
 pub(crate) struct Packet<R> {
     outcome: Mutex<Outcome<R>>,
     decided: Condvar,
+    /// The number of the pool that the task was given to.
+    pool: u64,
 }
 
 impl<R> Packet<R> {
-    fn new() -> Self {
-        Self { outcome: Mutex::new(Outcome::Pending), decided: Condvar::new() }
+    fn new(pool: u64) -> Self {
+        Self { outcome: Mutex::new(Outcome::Pending), decided: Condvar::new(), pool }
     }
 
     fn decide(&self, outcome: Outcome<R>) {
@@ -88,11 +91,16 @@ impl<R> Packet<R> {
     }
 
     /// Waits for the outcome, at most until `until`, and takes it.
+    #[track_caller]
     fn take(&self, until: Option<Instant>) -> Option<Result<R, JoinError>> {
         let mut outcome = lock(&self.outcome);
         while matches!(*outcome, Outcome::Pending) {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return None;
+            }
+            if until.is_none() && is_starting(self.pool) {
+                drop(outcome);
+                panic!("a task is joined in `start_with` of its pool, which may be starting the thread for that task");
             }
             outcome = wait(&self.decided, outcome, until);
         }
@@ -132,8 +140,8 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    pub(crate) fn new(closure: F) -> Arc<Self> {
-        Arc::new(Self { closure: Mutex::new(Some(closure)), packet: Packet::new() })
+    pub(crate) fn new(closure: F, pool: u64) -> Arc<Self> {
+        Arc::new(Self { closure: Mutex::new(Some(closure)), packet: Packet::new(pool) })
     }
 
     /// Makes the pool's end of the job.
@@ -208,6 +216,11 @@ impl<R> TaskHandle<R> {
     ///
     /// # Errors
     /// The task panicked, or was dropped before it began.
+    ///
+    /// # Panics
+    /// In [`start_with`](crate::Builder::start_with) of the task's pool, if the task has not ended: the thread being
+    /// started may be the one that would run it.
+    #[track_caller]
     pub fn join(self) -> Result<R, JoinError> {
         self.0.packet().take(None).expect("there is no end to this wait")
     }
@@ -216,6 +229,10 @@ impl<R> TaskHandle<R> {
     ///
     /// # Errors
     /// The time is up. The inner result is that of [`join`](Self::join).
+    ///
+    /// # Panics
+    /// As [`join`](Self::join), if the time has no end, as [`Duration::MAX`].
+    #[track_caller]
     pub fn join_timeout(self, timeout: Duration) -> Result<Result<R, JoinError>, Self> {
         self.0.packet().take(Instant::now().checked_add(timeout)).ok_or(self)
     }

@@ -1,9 +1,10 @@
 //! A thread of the pool: how it begins, how it ends, and how code that runs in it finds the pool.
 
 use crate::settings::Handler;
-use crate::shared::{Shared, Starter};
+use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, thread_local};
+use crate::sync::plain::Mutex as PlainMutex;
+use crate::sync::{Arc, ThreadId, current, thread_local};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
@@ -87,7 +88,7 @@ impl Drop for Worker {
             let is_late = orphan.is_some();
             if let Some(task) = orphan.flatten() {
                 // The end of the pool waits for this drop, so nothing in it may wait for the pool.
-                let _starter = Starter::enter(&self.shared);
+                let _starter = Starter::enter(self.shared.id);
                 self.shared.discard(task);
             }
             self.shared.never_started();
@@ -151,6 +152,41 @@ pub(crate) fn with_current(f: impl FnOnce(&Arc<Shared>, Option<&Slot>)) {
 /// destroys even thread-locals without destructors, a thread that ends is taken for the pool's.
 pub(crate) fn belongs_to(id: u64) -> bool {
     POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
+}
+
+/// The threads that are in `start_with`, and in that of which pool, as often as they are.
+static STARTERS: PlainMutex<Vec<(ThreadId, u64)>> = PlainMutex::new(Vec::new());
+
+fn starters() -> std::sync::MutexGuard<'static, Vec<(ThreadId, u64)>> {
+    STARTERS.lock().expect("nothing panics under this lock")
+}
+
+/// While this value lives, the thread that made it is in `start_with` of the pool of this number, or must wait for
+/// nothing of that pool either. Starts of several pools may be nested.
+pub(crate) struct Starter(u64);
+
+impl Starter {
+    pub(crate) fn enter(pool: u64) -> Self {
+        let here = current().id();
+        starters().push((here, pool));
+        Self(pool)
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        let entry = (current().id(), self.0);
+        let mut starters = starters();
+        let at = starters.iter().position(|&other| other == entry).expect("it has entered");
+        starters.swap_remove(at);
+    }
+}
+
+/// Whether this thread is in `start_with` of the pool of that number. It may be making the only thread that would do
+/// what it waits for.
+pub(crate) fn is_starting(pool: u64) -> bool {
+    let here = current().id();
+    starters().contains(&(here, pool))
 }
 
 /// Counts a panic that another part of the pool handles, if this thread runs a task of a pool. Returns its handler.
