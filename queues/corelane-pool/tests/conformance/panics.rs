@@ -1,14 +1,13 @@
 //! What a panic of users' code leaves behind, at each place where the pool runs such code: the table in the crate's
 //! documentation, row by row, over every way to queue.
 
-use crate::support::{ALL, LONG, QUEUES, UNFAIR, builder, bump, occupy, until};
-use corelane_pool::{Builder, JoinError, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
+use crate::support::{ALL, LONG, QUEUES, builder, bump, occupy, settle, start, until};
+use corelane_pool::{Builder, JoinError, Queueing, Reason, Rejected, Rejection, Task, ThreadPool};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 const PAGE: &str = include_str!("../../src/lib.rs");
@@ -104,10 +103,6 @@ impl Told {
     }
 }
 
-fn start(worker: Worker) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(worker.name().to_owned()).spawn(move || worker.run())
-}
-
 /// The payload with which this panics.
 fn panic_of<R>(call: impl FnOnce() -> R) -> &'static str {
     match catch_unwind(AssertUnwindSafe(call)) {
@@ -120,27 +115,24 @@ fn assert_no_thread<T>(rejected: &Rejected<T>) {
     assert!(matches!(rejected.reason(), Reason::NoThread(_)), "{rejected}");
 }
 
-/// Without a queue a thread may not yet wait although its task is over.
-fn settle(pool: &ThreadPool) {
-    until("all wait", || pool.waiting_threads() == pool.counts().threads);
-}
-
 fn a_task(queueing: Queueing) {
     let Told { pool, panics } = told(builder(queueing, 1, 1));
     let thread = pool.spawn(|| std::thread::current().id()).unwrap().join().unwrap();
     settle(&pool);
-    pool.execute(|| panic_any("nobody asks")).unwrap();
+    pool.execute(|| panic_any("without a handle")).unwrap();
     settle(&pool);
-    let handle = pool.spawn(|| panic_any("somebody asks")).unwrap();
+    drop(pool.spawn(|| panic_any("handle dropped at once")).unwrap());
+    settle(&pool);
+    let handle = pool.spawn(|| panic_any("joined")).unwrap();
     let Err(JoinError::Panicked(payload)) = handle.join() else { panic!("it panics") };
-    assert_eq!(payload.downcast_ref(), Some(&"somebody asks"));
+    assert_eq!(payload.downcast_ref(), Some(&"joined"));
     settle(&pool);
-    let handle = pool.spawn(|| panic_any("nobody asks any more")).unwrap();
+    let handle = pool.spawn(|| panic_any("handle dropped late")).unwrap();
     until("it has panicked", || handle.is_finished());
     drop(handle);
     settle(&pool);
     assert_eq!(pool.spawn(|| std::thread::current().id()).unwrap().join().unwrap(), thread);
-    Told { pool, panics }.ends(&["nobody asks", "nobody asks any more"], 3);
+    Told { pool, panics }.ends(&["without a handle", "handle dropped at once", "handle dropped late"], 4);
 }
 
 fn a_task_of_a_scope(queueing: Queueing) {
@@ -193,6 +185,8 @@ fn a_task_that_its_caller_runs(queueing: Queueing) {
     }
     let caller = pool.clone();
     let outcome = other.spawn(move || {
+        let here = std::thread::current().id();
+        assert_eq!(caller.spawn(|| std::thread::current().id()).unwrap().join().unwrap(), here);
         caller.execute(|| panic_any("of its caller")).unwrap();
         caller.spawn(|| panic_any("told by its handle")).unwrap().join()
     });
@@ -218,25 +212,14 @@ fn the_drop_of_a_result(queueing: Queueing) {
 fn the_drop_of_a_task(queueing: Queueing) {
     // Discarded.
     if queueing != Queueing::Unbounded {
-        for rejection in [Rejection::Discard, Rejection::DiscardOldest] {
-            let queueing = if QUEUES.contains(&queueing) { Queueing::Bounded(1) } else { queueing };
-            let told = told(builder(queueing, 1, 1).rejection(rejection));
-            let gate = occupy(&told.pool, 1);
-            let bites = Bites;
-            let first = told.pool.spawn(move || std::mem::forget(bites)).unwrap();
-            if queueing == Queueing::Bounded(1) && rejection == Rejection::Discard {
-                let bites = Bites;
-                let second = told.pool.spawn(move || std::mem::forget(bites)).unwrap();
-                assert!(matches!(second.join(), Err(JoinError::Dropped)));
-                gate.open();
-                first.join().unwrap();
-            } else {
-                told.pool.execute(|| ()).unwrap();
-                assert!(matches!(first.join(), Err(JoinError::Dropped)));
-                gate.open();
-            }
-            told.ends(&["a drop"], 1);
-        }
+        let queueing = if QUEUES.contains(&queueing) { Queueing::Bounded(1) } else { queueing };
+        let told = told(builder(queueing, 1, 1).rejection(Rejection::DiscardOldest));
+        let (gate, bites) = (occupy(&told.pool, 1), Bites);
+        let first = told.pool.spawn(move || std::mem::forget(bites)).unwrap();
+        told.pool.execute(|| ()).unwrap();
+        assert!(matches!(first.join(), Err(JoinError::Dropped)));
+        gate.open();
+        told.ends(&["a drop"], 1);
     }
     // With its worker, in the thread, while that thread panics.
     let first = AtomicBool::new(true);
@@ -283,22 +266,21 @@ fn a_hook(queueing: Queueing) {
     told(hooks).ends(&["start", "before", "after", "stop", "terminated"], 5);
 }
 
-fn on_panic(queueing: Queueing) {
-    let pool = builder(queueing, 1, 1).on_panic(|_| panic_any(Bites)).build().unwrap();
-    pool.execute(|| panic_any("the task")).unwrap();
+fn ends_here(builder: Builder, payload: impl Send + 'static) {
+    let pool = builder.build().unwrap();
+    pool.execute(|| panic_any(payload)).unwrap();
     settle(&pool);
     assert_eq!(pool.spawn(|| 6).unwrap().join().unwrap(), 6);
     assert!(pool.join());
     assert_eq!((pool.counts().completed, pool.counts().panicked), (2, 1));
 }
 
+fn on_panic(queueing: Queueing) {
+    ends_here(builder(queueing, 1, 1).on_panic(|_| panic_any(Bites)), "the task");
+}
+
 fn the_drop_of_a_payload(queueing: Queueing) {
-    let pool = builder(queueing, 1, 1).build().unwrap();
-    pool.execute(|| panic_any(Bites)).unwrap();
-    settle(&pool);
-    assert_eq!(pool.spawn(|| 6).unwrap().join().unwrap(), 6);
-    assert!(pool.join());
-    assert_eq!((pool.counts().completed, pool.counts().panicked), (2, 1));
+    ends_here(builder(queueing, 1, 1), Bites);
 }
 
 /// When a start fails: with a thread or without, and whether that thread has begun by then.
@@ -359,47 +341,6 @@ fn whether_starts_fail(queueing: Queueing, when: When) {
 
 fn start_with_before(queueing: Queueing) {
     whether_starts_fail(queueing, When::NoThread);
-    // In a thread of the pool, which starts others for what waits.
-    if QUEUES.contains(&queueing) {
-        let permit = AtomicBool::new(true);
-        let told = told(builder(queueing, 0, 2).name("own").start_with(move |worker| {
-            if permit.swap(false, SeqCst) {
-                return start(worker);
-            }
-            let is_own = std::thread::current().name().is_some_and(|name| name.starts_with("own"));
-            if is_own { panic_any("a start") } else { Err(io::ErrorKind::WouldBlock.into()) }
-        }));
-        let gate = occupy(&told.pool, 1);
-        let ran = Arc::new(AtomicUsize::new(0));
-        for _ in 0..3 {
-            let counter = ran.clone();
-            told.pool.execute(move || bump(&counter)).unwrap();
-        }
-        gate.open();
-        until("all have run", || ran.load(SeqCst) == 3);
-        settle(&told.pool);
-        let failed = told.pool.counts().panicked;
-        assert!(failed > 0 && told.pool.counts().failed_starts == 3 + failed);
-        told.ends(&vec!["a start"; failed as usize], failed);
-    }
-    // By new limits, for one caller that waits and one that comes.
-    if queueing == UNFAIR {
-        let permit = AtomicBool::new(true);
-        let told =
-            told(builder(queueing, 0, 1).rejection(Rejection::Block(LONG)).start_with(move |worker| {
-                if permit.swap(false, SeqCst) { start(worker) } else { panic_any("a start") }
-            }));
-        let gate = occupy(&told.pool, 1);
-        std::thread::scope(|scope| {
-            // Opened if this fails.
-            let gate = gate;
-            scope.spawn(|| told.pool.execute(|| ()).unwrap());
-            std::thread::sleep(Duration::from_millis(20));
-            told.pool.set_max_threads(4).unwrap();
-            gate.open();
-        });
-        told.ends(&["a start"], 1);
-    }
 }
 
 fn start_with_after(queueing: Queueing) {
