@@ -131,7 +131,7 @@ mod tests {
                 let (_counted, seen) = (&counted, std::hint::black_box(rest));
                 assert_eq!(seen, rest);
                 calls.fetch_add(1, Relaxed);
-                assert!(!panics, "meant to");
+                assert!(!panics, "on purpose");
             })
         };
         make(false).call();

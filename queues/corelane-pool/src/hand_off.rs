@@ -39,6 +39,7 @@ use crate::shared::{Phase, Shared, Work};
 use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
+use crate::worker::is_starting;
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use corelane::handoff::WaitLimit;
 use std::time::Duration;
@@ -48,7 +49,7 @@ impl Work {
         Self { task: Some(task), reserved: false }
     }
 
-    fn into_task(self) -> Task {
+    pub(crate) fn into_task(self) -> Task {
         self.task.expect("it was made with a task")
     }
 }
@@ -83,7 +84,7 @@ impl Shared {
 
     /// Waits until a thread takes the task, at most for `timeout`.
     pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
-        if self.is_starting_here() {
+        if is_starting(self.id) {
             return Err(Rejected::new(task, Reason::Saturated));
         }
         let limit = WaitLimit::new().timeout(timeout);

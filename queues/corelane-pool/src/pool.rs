@@ -129,10 +129,7 @@ impl ThreadPool {
     /// The task was not accepted, and comes back.
     pub fn try_execute_task(&self, task: Task) -> Result<(), Rejected<Task>> {
         let shared = self.shared();
-        shared.try_execute(task).map_err(|rejected| {
-            let (task, reason) = rejected.split();
-            shared.reject(task, reason)
-        })
+        shared.try_execute(task).map_err(|rejected| shared.reject(rejected))
     }
 
     /// Runs the closure in a thread of the pool, and returns a handle to its result. If there is neither a thread nor

@@ -313,11 +313,6 @@ impl Shared {
         outcome
     }
 
-    /// Whether the calling thread is in `start_with`. It may be making the only thread that would do what it waits for.
-    pub(crate) fn is_starting_here(&self) -> bool {
-        is_starting(self.id)
-    }
-
     /// Takes back the counts of a thread that will not run.
     pub(crate) fn never_started(&self) {
         let mut state = self.lock();
@@ -433,7 +428,7 @@ impl Shared {
     /// Waits until no thread is present, and then joins the threads that have ended. False if the time was up; at once
     /// in a thread of the pool and in `start_with`, which would wait for their own end.
     pub(crate) fn await_termination(&self, until: Option<Instant>) -> bool {
-        if belongs_to(self.id) || self.is_starting_here() {
+        if belongs_to(self.id) || is_starting(self.id) {
             return false;
         }
         let mut state = self.lock();

@@ -59,7 +59,7 @@ impl Worker {
         self.slot.number
     }
 
-    /// The stack size in bytes that the thread should have, if the pool was told one.
+    /// The stack size in bytes that the thread should have, if the [`Builder`](crate::Builder) sets one.
     pub fn stack_size(&self) -> Option<usize> {
         self.shared.config.stack_size
     }

@@ -126,8 +126,8 @@ fn fails_at(number: usize) -> impl Fn(Worker) -> io::Result<JoinHandle<()>> + Se
     }
 }
 
-/// P27. The first start fails: its task comes back. A caller that relied on that thread, or waits for it, starts another
-/// one.
+/// P27. The first start fails: its task comes back. A caller that relied on that thread, or waits for it, starts one
+/// more.
 #[test]
 fn p27_a_start_fails() {
     let blocks = Rejection::Block(Duration::MAX);
@@ -347,8 +347,8 @@ fn a_task_waits_for_the_next() {
     }
 }
 
-/// The task comes while the thread falls asleep. Or the thread sleeps, is woken as limits have changed, finds nothing and
-/// sleeps again: it counts as sleeping all the time, so the task may be put while it is up.
+/// The task comes while the thread falls asleep. Or the thread sleeps, is woken because limits have changed, finds
+/// nothing and sleeps again: it counts as sleeping all the time, so the task may be put while it is up.
 #[test]
 fn a_task_wakes_the_thread() {
     for limits_change in [false, true] {
@@ -365,7 +365,7 @@ fn a_task_wakes_the_thread() {
     }
 }
 
-/// A caller waits for room: the thread that makes it tells the caller.
+/// A caller waits for room: the thread that makes it wakes the caller.
 #[test]
 fn a_caller_waits_for_room() {
     explore(2, || {
@@ -398,7 +398,7 @@ fn a_scope_runs_what_its_tasks_add() {
     });
 }
 
-/// Limits that change while a thread falls asleep: it sees them, or is told.
+/// Limits that change while a thread falls asleep: it sees them, or is woken.
 #[test]
 fn a_thread_leaves_when_the_core_shrinks() {
     for queueing in [HAND_OFFS[0], Queueing::Unbounded] {

@@ -203,11 +203,11 @@ pub(crate) fn p21_thread_locals_are_dropped_when_join_returns() {
 
 pub(crate) fn a_pool_without_threads_terminates() {
     for queueing in ALL {
-        let told = Arc::new(AtomicBool::new(false));
-        let teller = told.clone();
-        let pool = builder(queueing, 2, 2).on_terminated(move || teller.store(true, SeqCst)).build().unwrap();
+        let ended = Arc::new(AtomicBool::new(false));
+        let ends = ended.clone();
+        let pool = builder(queueing, 2, 2).on_terminated(move || ends.store(true, SeqCst)).build().unwrap();
         assert!(pool.join());
-        assert!(pool.is_terminated() && told.load(SeqCst));
+        assert!(pool.is_terminated() && ended.load(SeqCst));
     }
 }
 

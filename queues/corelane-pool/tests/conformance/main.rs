@@ -36,8 +36,8 @@ macro_rules! suite {
 mod suite {
     suite! {
         execution {
-            p1_tasks_run_and_handles_have_their_results p1_payloads_that_nobody_gets_are_dropped
-            p1_a_panic_that_nobody_asks_for_keeps_no_hook p8_counts_are_never_too_high p8_counts_add_up_at_the_end
+            p1_tasks_run_and_handles_have_their_results p1_unclaimed_payloads_are_dropped
+            p1_an_unclaimed_panic_keeps_no_hook p8_counts_are_never_too_high p8_counts_add_up_at_the_end
             one_thread_runs_tasks_in_order every_task_runs_once_or_comes_back waits_are_measured_if_asked_for
         }
         growth {
