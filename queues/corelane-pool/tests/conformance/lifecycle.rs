@@ -15,8 +15,7 @@ pub(crate) fn p5_after_a_shutdown_nothing_is_accepted_and_all_is_done() {
         let pool = builder(queueing, 1, 1).rejection(rejection).build().unwrap();
         let (gate, tasks) = (occupy(&pool, 1), Tasks::default());
         (0..10).for_each(|_| tasks.note(pool.try_execute(tasks.task())));
-        pool.shutdown();
-        pool.shutdown();
+        (0..2).for_each(|_| pool.shutdown());
         assert!(pool.is_shut_down());
         let rejected = pool.execute(|| panic!("after the shutdown")).unwrap_err();
         assert!(matches!(rejected.reason(), Reason::ShutDown));
