@@ -19,8 +19,8 @@
 //!   the thread.
 //! - A thread that ends looks for a put by a `try_take`, under the same lock under which it is uncounted. A caller that
 //!   waits registers its put before it takes that lock, and then checks whether a thread may be started and whether one
-//!   runs. So one of the two sees the other. If no thread runs and all allowed threads are still being started, the
-//!   caller waits until those starts have succeeded or failed.
+//!   runs. So one of the two sees the other. A worker that is dropped looks for puts in the same way. If no thread runs
+//!   and all allowed threads are still being started, the caller waits until those starts have succeeded or failed.
 //! - The queue is closed after the phase has changed. A task that meets a take between the two came before the
 //!   shutdown.
 //!

@@ -58,8 +58,8 @@
 //! # When your code panics
 //!
 //! No code of yours runs under a lock of the pool, so it may call the pool. Only [`start_with`](Builder::start_with)
-//! must not wait for a task: the pool refuses one there that would have to wait. The end of the pool is not waited for
-//! there, nor in any thread of the pool. "Reported" means counted in [`Counts::panicked`] and handed to
+//! must not wait for a task: there the pool refuses a task that would have to wait. Neither there nor in a thread of
+//! the pool does a call wait for the end of the pool. "Reported" means counted in [`Counts::panicked`] and handed to
 //! [`on_panic`](Builder::on_panic). The pool goes on in every case.
 //!
 //! | where your code runs | what a panic there leaves behind |

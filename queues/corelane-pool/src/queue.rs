@@ -22,7 +22,8 @@
 //! 6. A thread that stops searching because it has found work passes the search on if there is more work anywhere,
 //!    batches included. It wakes a sleeping thread. If none sleeps and one more is allowed, it starts a thread.
 //! 7. If no thread searches or sleeps and one more is allowed, a thread is started with the task. If no more is
-//!    allowed, the task is queued.
+//!    allowed, the task is queued. If the thread never runs, another one is started for what is queued, but no third
+//!    one.
 //! 8. The number of waiting tasks is the number pushed minus the number begun. Each thread counts the tasks it begins
 //!    in words of its own. These counts are summed again only when the bound is reached by the last sum, or when that
 //!    sum leaves too little room for waiting callers. The sum of begun tasks is never too large, so the bound holds. A
@@ -212,7 +213,7 @@ impl Shared {
                     grows = true;
                 } else if is_starting(self.id) {
                     give_up(state);
-                    let error = io::Error::new(io::ErrorKind::WouldBlock, "this thread is in the start of one");
+                    let error = io::Error::new(io::ErrorKind::WouldBlock, "`start_with` cannot wait for its thread");
                     return Err(Rejected::new(task, Reason::NoThread(error)));
                 } else {
                     let until = limit.and_then(&mut until);

@@ -303,7 +303,7 @@ impl Shared {
             }
         }
         let outcome = match slot.launched(handle) {
-            Err(first) => Err((error.unwrap_or_else(|| io::Error::other("the worker was dropped")), first)),
+            Err(first) => Err((error.unwrap_or_else(|| io::Error::other("its `Worker` was dropped")), first)),
             Ok(()) => {
                 self.let_go(error);
                 Ok(())

@@ -9,11 +9,13 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
-/// without [`run`](Self::run), as by a panic of its thread, it counts as never started. Its first task is then returned
-/// to the caller. If `start_with` has returned, no caller is there: the task is dropped, its handle says
-/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. If other tasks wait,
-/// another thread is then started for them, once until a thread has begun. The end of the pool waits for every worker,
-/// so it never comes if one is leaked; the drop of a task here must not wait for the pool, as in `start_with`.
+/// without [`run`](Self::run), for example because its thread panics, the thread never starts. Its first task goes back
+/// to the caller.
+///
+/// If `start_with` has returned, there is no caller. The drop of the worker then drops the task, and
+/// [`discarded`](crate::Counts::discarded) counts it; that drop must not wait for the pool, as `start_with` must not.
+/// If other tasks wait, it starts another thread, and no further one until a thread has begun. The end of the pool
+/// waits for every worker, so it never comes if one is leaked.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -185,8 +187,8 @@ impl Drop for Starter {
 /// Whether this thread is in `start_with` of the pool of that number. It may be making the only thread that would do
 /// what it waits for.
 pub(crate) fn is_starting(pool: u64) -> bool {
-    let here = current().id();
-    starters().contains(&(here, pool))
+    let starters = starters();
+    !starters.is_empty() && starters.contains(&(current().id(), pool))
 }
 
 /// Counts a panic that another part of the pool handles, if this thread runs a task of a pool. Returns its handler.

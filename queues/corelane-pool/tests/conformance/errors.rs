@@ -67,7 +67,7 @@ pub(crate) fn errors_read_well_in_a_log() {
 pub(crate) fn p10_bad_settings_are_refused() {
     let (none, no_room) = (BuildError::NoThreads, BuildError::NoCapacity);
     for (settings, error, text) in [
-        (builder(UNFAIR, 0, 0), none, "the pool may have 0 threads: allow at least 1"),
+        (builder(UNFAIR, 0, 0), none, "the maximum is 0 threads: allow at least 1"),
         (
             builder(UNFAIR, 3, 2),
             BuildError::CoreAboveMax { core: 3, max: 2 },

@@ -1,11 +1,12 @@
 //! The behaviours of the thread pool, by the names they have in the conformance list of the java.util.concurrent test
 //! suites and their like: P1 to P22, over every way to queue where it applies. P24 to P27 are the models of
-//! `tests/loom.rs`. A test that hangs ends the process and is named.
+//! `tests/loom.rs`, which have P13 and P16, too; P19 is `tasks_begin_together` of `tests/shuttle.rs`, P17 in
+//! `p4_return`. A test that hangs ends the process and is named.
 //!
 //! | id | not applicable, because |
 //! |---|---|
 //! | P5, tasks dropped by `CallerRuns` after a shutdown | then every policy returns the task: nothing is lost |
-//! | P6, interrupting | no thread can be interrupted; there is a token, and that is tested |
+//! | P6, interrupting | no thread can be interrupted; there is a token, in an example |
 //! | P10, a negative keep-alive time | a `Duration` is not negative |
 //! | P23 | neither priorities nor expiry |
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
