@@ -486,13 +486,7 @@ impl Shared {
     /// order.
     pub(crate) fn oldest(&self) -> Option<Task> {
         let mut state = self.lock();
-        let mut task = None;
-        for slot in &state.slots {
-            task = slot.pop();
-            if task.is_some() {
-                break;
-            }
-        }
+        let task = state.slots.iter().find_map(|slot| slot.pop());
         let task = task.or_else(|| state.backlog.tasks.pop())?;
         state.backlog.accepted -= 1;
         if state.backlog.tasks.is_empty() {
