@@ -118,11 +118,7 @@ const TOO_LONG: [(&str, &str); 9] = [
     ),
     ("select", "-several_selects -both_directions -of_two_wake_ups"),
     // One of these tests starts another program, and Miri cannot.
-    (
-        "pool",
-        "-every_task -one_thread_runs -p19_ -p1_ -p8_ -p15_now -p11_a_pool_grows -p11_many -p13_ -p16_ -p22_ \
-         -p2_a_slow_start -p18_hooks_may -caller_runs -many_blocked -the_bound -a_panic_comes -scopes_nest",
-    ),
+    ("pool", "-every_task -one_thread_runs -p1_ -p8_ -p11_a_pool_grows -p22_ -p2_a_slow_start -the_bound -scopes_nest"),
 ];
 
 /// The purpose of a row's tests.

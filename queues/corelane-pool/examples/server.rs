@@ -43,7 +43,7 @@ fn serve_connection(pool: &ThreadPool, stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Hands every connection to the pool, until told to stop.
+/// Hands every connection to the pool, until `stop` is set.
 fn serve(pool: &ThreadPool, listener: &TcpListener, stop: &AtomicBool) -> io::Result<()> {
     for stream in listener.incoming() {
         if stop.load(SeqCst) {

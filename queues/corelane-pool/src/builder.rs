@@ -2,7 +2,7 @@
 
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
-use crate::settings::{Config, Limits, OnDrop, Queueing, Rejection};
+use crate::settings::{Config, Handler, Limits, OnDrop, Queueing, Rejection};
 use crate::shared::{Shared, Start};
 use crate::sync::{Arc, Builder as ThreadBuilder, JoinHandle};
 use crate::worker::Worker;
@@ -94,7 +94,7 @@ impl Builder {
                 on_thread_stop: None,
                 before_task: None,
                 after_task: None,
-                on_panic: None,
+                on_panic: Handler::default(),
                 on_terminated: None,
             },
             start: start_by(start_thread),
@@ -197,8 +197,11 @@ impl Builder {
     /// [`scope`](ThreadPool::scope) takes it, and of any other panic that the pool catches. The thread goes on in any
     /// case. A handle that is dropped takes nothing: whichever is later, the panic or the drop, calls the handler.
     /// Without a handler, the message of the panic hook is the only report.
+    ///
+    /// The handle of a task that has panicked keeps the handler alive. A handler that owns that handle is never
+    /// dropped.
     pub fn on_panic(self, handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
-        self.with(|config| config.on_panic = Some(Box::new(handler)))
+        self.with(|config| config.on_panic = Handler::new(handler))
     }
 
     /// Measures how long tasks wait until they begin; see [`ThreadPool::waits`]. Costs two clock reads a task.
@@ -216,8 +219,8 @@ impl Builder {
     ///
     /// Callers run this closure, and so do threads that will begin a task next, so it must not wait for a task, nor may
     /// the thread before [`Worker::run`]. In the closure the pool waits for nothing: [`join`](ThreadPool::join) returns
-    /// false, as in a thread of the pool, and a task is refused that would have to wait for a thread or for room, with
-    /// [`Rejection::Block`], too. [`Worker`] has an example.
+    /// false, as in a thread of the pool, [`TaskHandle::join`](crate::TaskHandle::join) panics, and a task is refused
+    /// that would have to wait for a thread or for room, with [`Rejection::Block`], too. [`Worker`] has an example.
     pub fn start_with(self, start: impl Fn(Worker) -> io::Result<JoinHandle<()>> + Send + Sync + 'static) -> Self {
         Self { start: start_by(start), ..self }
     }

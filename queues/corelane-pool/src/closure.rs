@@ -20,7 +20,7 @@
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::{fmt, ptr};
+use std::ptr;
 
 /// Words for a closure's captures. With the table's address they fill half a cache line.
 type Words = MaybeUninit<[usize; 3]>;
@@ -93,16 +93,11 @@ impl<F: FnOnce()> Of<F> {
     };
 }
 
-impl fmt::Debug for Closure<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Closure").finish_non_exhaustive()
-    }
-}
-
 #[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::*;
     use std::cell::Cell;
+    use std::fmt;
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -131,7 +126,7 @@ mod tests {
                 let (_counted, seen) = (&counted, std::hint::black_box(rest));
                 assert_eq!(seen, rest);
                 calls.fetch_add(1, Relaxed);
-                assert!(!panics, "meant to");
+                assert!(!panics, "on purpose");
             })
         };
         make(false).call();

@@ -175,7 +175,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoThreads => f.write_str("the pool may have 0 threads: allow at least 1"),
+            Self::NoThreads => f.write_str("the maximum is 0 threads: allow at least 1"),
             Self::CoreAboveMax { core, max } => {
                 write!(f, "{core} core threads are more than the {max} threads allowed: lower one, or raise the other")
             }

@@ -19,8 +19,8 @@
 //!   the thread.
 //! - A thread that ends looks for a put by a `try_take`, under the same lock under which it is uncounted. A caller that
 //!   waits registers its put before it takes that lock, and then checks whether a thread may be started and whether one
-//!   runs. So one of the two sees the other. If no thread runs and all allowed threads are still being started, the
-//!   caller waits until those starts have succeeded or failed.
+//!   runs. So one of the two sees the other. A worker that is dropped looks for puts in the same way. If no thread runs
+//!   and all allowed threads are still being started, the caller waits until those starts have succeeded or failed.
 //! - The queue is closed after the phase has changed. A task that meets a take between the two came before the
 //!   shutdown.
 //!
@@ -39,6 +39,7 @@ use crate::shared::{Phase, Shared, Work};
 use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
+use crate::worker::is_starting;
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use corelane::handoff::WaitLimit;
 use std::time::Duration;
@@ -48,7 +49,7 @@ impl Work {
         Self { task: Some(task), reserved: false }
     }
 
-    fn into_task(self) -> Task {
+    pub(crate) fn into_task(self) -> Task {
         self.task.expect("it was made with a task")
     }
 }
@@ -83,7 +84,7 @@ impl Shared {
 
     /// Waits until a thread takes the task, at most for `timeout`.
     pub(crate) fn put(self: &Arc<Self>, mut task: Task, timeout: Duration) -> Result<(), Rejected<Task>> {
-        if self.is_starting_here() {
+        if is_starting(self.id) {
             return Err(Rejected::new(task, Reason::Saturated));
         }
         let limit = WaitLimit::new().timeout(timeout);

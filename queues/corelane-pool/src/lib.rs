@@ -29,7 +29,7 @@
 //! - No task waits while a thread of the pool is free. With a queue, no task waits while one more thread may be
 //!   started, either. A pool with a queue may start one more thread although another thread is just waking up.
 //! - If a thread cannot be started, the caller gets an error with the task inside. If another thread will run the task,
-//!   there is no error.
+//!   there is no error, and the pool tries a start again for the next task.
 //!
 //! ```
 //! use corelane_pool::{Reason, ThreadPool};
@@ -58,24 +58,24 @@
 //! # When your code panics
 //!
 //! No code of yours runs under a lock of the pool, so it may call the pool. Only [`start_with`](Builder::start_with)
-//! must not wait for a task: the pool refuses one there that would have to wait. The end of the pool is not waited for
-//! there, nor in any thread of the pool. "Told" means counted in [`Counts::panicked`] and handed to
+//! must not wait for a task: there the pool refuses a task that would have to wait. Neither there nor in a thread of
+//! the pool does a call wait for the end of the pool. "Reported" means counted in [`Counts::panicked`] and handed to
 //! [`on_panic`](Builder::on_panic). The pool goes on in every case.
 //!
 //! | where your code runs | what a panic there leaves behind |
 //! |---|---|
-//! | a task | its thread goes on; counted; the `TaskHandle` takes it; told, once, if the handle goes without that |
-//! | a task of a scope | all other tasks run, then `scope` panics with the first payload; further panics are told |
-//! | the closure of a scope | its tasks run, then the panic goes on; those of its tasks are told |
+//! | a task | its thread goes on; counted; the `TaskHandle` takes it; reported if the handle is dropped |
+//! | a task of a scope | all other tasks run, then `scope` panics with the first payload; further panics are reported |
+//! | the closure of a scope | its tasks run, then the panic goes on; those of its tasks are reported |
 //! | a task that its caller runs | as in a thread of the pool; `execute` returns `Ok`, `spawn` a handle |
-//! | the drop of a result | told, if the handle was dropped before |
-//! | the drop of a task | told, where the pool drops it: discarded, or with its worker; its handle says `Dropped` |
-//! | a hook | told; all goes on as if the hook had returned |
-//! | `on_panic` | nothing: the panic that it was told of stays counted |
+//! | the drop of a result | reported, if the handle was dropped before |
+//! | the drop of a task | reported, where the pool drops it: discarded, or with its worker; its handle says `Dropped` |
+//! | a hook | reported; all goes on as if the hook had returned |
+//! | `on_panic` | nothing: the panic that it got stays counted |
 //! | the drop of a payload | nothing, where the pool drops it |
-//! | `start_with`, before the thread has begun | told; the thread never runs, and the task comes back with `NoThread` |
-//! | `start_with`, after that | told; the thread and the task run; `join` does not wait for its thread-locals |
-//! | the drop of an error of `start_with` | told, where another thread runs the task; else the error is yours |
+//! | `start_with`, before the thread has begun | reported; the thread never runs; the task comes back with `NoThread` |
+//! | `start_with`, after that | reported; the thread and the task run; `join` does not wait for its thread-locals |
+//! | the drop of an error of `start_with` | reported, where another thread runs the task; else the error is yours |
 //! | a thread around `Worker::run` | before: it never starts, its task comes back or is `discarded`; after: nothing |
 //! | the drop of hooks and of `start_with` | the panic goes on in the thread that lets go of the pool last |
 //!

@@ -39,10 +39,10 @@ impl Shared {
             Err(rejected) => rejected.split(),
         };
         if !matches!(reason, Reason::Saturated) {
-            return Err(self.reject(task, reason));
+            return Err(self.reject(Rejected::new(task, reason)));
         }
         match self.config.rejection {
-            Rejection::Return => Err(self.reject(task, reason)),
+            Rejection::Return => Err(self.reject(Rejected::new(task, reason))),
             Rejection::CallerRuns => {
                 self.rejected.fetch_add(1, Relaxed);
                 let _context = Context::enter(self, None);
@@ -52,10 +52,7 @@ impl Shared {
                 Ok(())
             }
             // With a queue, `execute_or_wait` has waited already; in `start_with` neither does.
-            Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| {
-                let (task, reason) = rejected.split();
-                self.reject(task, reason)
-            }),
+            Rejection::Block(timeout) => self.put(task, timeout).map_err(|rejected| self.reject(rejected)),
             Rejection::Discard => {
                 self.discard(task);
                 Ok(())
@@ -73,18 +70,20 @@ impl Shared {
                 match self.try_execute(task).map_err(Rejected::split) {
                     Ok(()) => return Ok(()),
                     Err((again, Reason::Saturated)) => task = again,
-                    Err((task, reason)) => return Err(self.reject(task, reason)),
+                    Err((task, reason)) => return Err(self.reject(Rejected::new(task, reason))),
                 }
             },
         }
     }
 
-    pub(crate) fn reject(&self, task: Task, reason: Reason) -> Rejected<Task> {
+    /// Counts a task that goes back to its caller.
+    pub(crate) fn reject(&self, rejected: Rejected<Task>) -> Rejected<Task> {
         self.rejected.fetch_add(1, Relaxed);
-        Rejected::new(task, reason)
+        rejected
     }
 
-    fn discard(&self, task: Task) {
+    /// Drops a task that will not run, and counts it.
+    pub(crate) fn discard(&self, task: Task) {
         self.discarded.fetch_add(1, Relaxed);
         self.let_go(task);
     }

@@ -129,10 +129,7 @@ impl ThreadPool {
     /// The task was not accepted, and comes back.
     pub fn try_execute_task(&self, task: Task) -> Result<(), Rejected<Task>> {
         let shared = self.shared();
-        shared.try_execute(task).map_err(|rejected| {
-            let (task, reason) = rejected.split();
-            shared.reject(task, reason)
-        })
+        shared.try_execute(task).map_err(|rejected| shared.reject(rejected))
     }
 
     /// Runs the closure in a thread of the pool, and returns a handle to its result. If there is neither a thread nor
@@ -170,7 +167,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let job = Job::new(task);
+        let job = Job::new(task, self.shared().id);
         let run = job.run();
         match accept(self.task(move || run.run(count_panic))) {
             Ok(()) => Ok(job.handle()),

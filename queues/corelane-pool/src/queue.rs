@@ -22,11 +22,12 @@
 //! 6. A thread that stops searching because it has found work passes the search on if there is more work anywhere,
 //!    batches included. It wakes a sleeping thread. If none sleeps and one more is allowed, it starts a thread.
 //! 7. If no thread searches or sleeps and one more is allowed, a thread is started with the task. If no more is
-//!    allowed, the task is queued.
+//!    allowed, the task is queued. If the thread never runs, another one is started for what is queued, but no third
+//!    one.
 //! 8. The number of waiting tasks is the number pushed minus the number begun. Each thread counts the tasks it begins
 //!    in words of its own. These counts are summed again only when the bound is reached by the last sum, or when that
 //!    sum leaves too little room for waiting callers. The sum of begun tasks is never too large, so the bound holds. A
-//!    caller that is told that the queue is full was told the truth at some moment of the call.
+//!    call that reports a full queue found it full at some moment of the call.
 //!
 //! # Synchronization
 //!
@@ -60,6 +61,7 @@ use crate::shared::{Phase, Shared, State, Work};
 use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
+use crate::worker::is_starting;
 use corelane::error::PopTimeoutError;
 use std::io;
 use std::time::Duration;
@@ -70,15 +72,15 @@ const SEARCH: Duration = Duration::from_micros(5);
 /// Pauses between two looks at the queue. Tasks pushed in the meantime are taken as one batch.
 const PAUSES: usize = 16;
 
-/// While callers wait for room, a thread tells them of room at the end of each batch and, between tasks, at most once
-/// in this time. If it told them after every task, a caller would be woken and sleep again after one push.
-const TELL: Duration = Duration::from_micros(50);
+/// While callers wait for room, a thread wakes them at the end of each batch and, between tasks, at most once in this
+/// time. If it woke them after every task, a caller would sleep again after one push.
+const WAKE: Duration = Duration::from_micros(50);
 
 /// Once half of the queue is free, one more caller is woken for each such amount of further room, in tasks.
 const ROOM: usize = 16;
 
 /// How often a caller that waits for room looks by itself. It must, because a thread may begin a long task just before
-/// it would have told callers, and no thread tells them while less than half of the queue is free.
+/// it would have woken callers, and no thread wakes them while less than half of the queue is free.
 const LOOK_FOR_ROOM: Duration = Duration::from_millis(2);
 
 /// Models have no time, so no caller can look by itself there. In models this fence makes sure that none has to.
@@ -179,10 +181,7 @@ impl Shared {
                 drop(state);
                 match self.idle.try_put(Work { task: Some(task), reserved: true }) {
                     Ok(()) => return Ok(()),
-                    Err(error) => {
-                        let work = error.into_inner();
-                        task = work.task.expect("it was made with a task");
-                    }
+                    Err(error) => task = error.into_inner().into_task(),
                 }
                 state = self.lock();
                 state.backlog.searching -= 1;
@@ -212,9 +211,9 @@ impl Shared {
                 // All allowed threads are still being started. If their starts fail, no thread would run the task.
                 if state.threads == 0 {
                     grows = true;
-                } else if self.is_starting_here() {
+                } else if is_starting(self.id) {
                     give_up(state);
-                    let error = io::Error::new(io::ErrorKind::WouldBlock, "this thread is in the start of one");
+                    let error = io::Error::new(io::ErrorKind::WouldBlock, "`start_with` cannot wait for its thread");
                     return Err(Rejected::new(task, Reason::NoThread(error)));
                 } else {
                     let until = limit.and_then(&mut until);
@@ -229,7 +228,7 @@ impl Shared {
             if state.has_room() {
                 break;
             }
-            let Some(until) = limit.filter(|_| !self.is_starting_here()).map(&mut until) else {
+            let Some(until) = limit.filter(|_| !is_starting(self.id)).map(&mut until) else {
                 give_up(state);
                 return Err(Rejected::new(task, Reason::Saturated));
             };
@@ -271,7 +270,7 @@ impl Shared {
 
     /// Wakes callers that wait for room once half of the queue is free. The first caller may fill that half alone. More
     /// are woken if still more of the queue is free at the next call.
-    fn tell_of_room(&self, state: &mut State) {
+    fn wake_callers(&self, state: &mut State) {
         // Models have no time, so no caller looks by itself there.
         let enough = if cfg!(corelane_loom) { 1 } else { enough_room(state.backlog.capacity) };
         let known = state.backlog.limit - state.backlog.accepted;
@@ -281,14 +280,14 @@ impl Shared {
     }
 
     /// Runs a task that was queued and is already counted as begun.
-    fn run_queued(&self, slot: &Slot, task: Task, told: &mut Option<Instant>) {
-        if told.is_some() {
+    fn run_queued(&self, slot: &Slot, task: Task, woken: &mut Option<Instant>) {
+        if woken.is_some() {
             model_fence();
             if self.blocked.load(Relaxed) > 0 {
                 let now = Instant::now();
-                if cfg!(corelane_loom) || told.is_some_and(|told| now - told >= TELL) {
-                    self.tell_of_room(&mut self.lock());
-                    *told = Some(now);
+                if cfg!(corelane_loom) || woken.is_some_and(|woken| now - woken >= WAKE) {
+                    self.wake_callers(&mut self.lock());
+                    *woken = Some(now);
                 }
             }
         }
@@ -296,8 +295,8 @@ impl Shared {
     }
 
     pub(crate) fn serve_queue(self: &Arc<Self>, slot: &Slot, first: Option<Task>) {
-        // When this thread last told callers of room. `None` if no caller ever waits for room.
-        let mut told = self.is_bounded_and_blocks().then(Instant::now);
+        // When this thread last woke callers that wait for room. `None` if no caller ever waits for room.
+        let mut woken = self.is_bounded_and_blocks().then(Instant::now);
         let mut next = first.map(Next::Handed);
         if next.is_some() {
             // A caller that could not wake a sleeping thread has started this one instead. Other callers may have left
@@ -310,12 +309,12 @@ impl Shared {
                     add(&slot.tally.direct, 1);
                     self.run(slot, task);
                 }
-                Some(Next::Queued(task)) => self.run_queued(slot, task, &mut told),
+                Some(Next::Queued(task)) => self.run_queued(slot, task, &mut woken),
                 None => {}
             }
             while let Some(task) = slot.pop() {
                 add(&slot.tally.queued, 1);
-                self.run_queued(slot, task, &mut told);
+                self.run_queued(slot, task, &mut woken);
             }
             next = self.find(slot);
             if next.is_none() {
@@ -328,15 +327,13 @@ impl Shared {
     fn find(self: &Arc<Self>, slot: &Slot) -> Option<Next> {
         let mut state = self.lock();
         if self.blocked.load(Relaxed) > 0 {
-            self.tell_of_room(&mut state);
+            self.wake_callers(&mut state);
         }
         let mut searched = false;
         loop {
             if state.has_surplus() {
                 self.retire(&mut state);
-                let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
-                drop(state);
-                self.do_pass_on(pass_on);
+                self.go_on(state);
                 return None;
             }
             if let Some(first) = self.take_batch(&mut state, slot) {
@@ -411,17 +408,23 @@ impl Shared {
         work.task
     }
 
-    /// Passes on the search of a thread that was started for a task and will not run: others may have relied on it.
-    /// Starts no other thread while none sleeps, since that one might not run either, and so on without end.
-    pub(crate) fn pass_on_for_none(self: &Arc<Self>) {
-        let state = self.lock();
-        if state.backlog.sleeping > 0 {
-            self.go_on(state);
+    /// Passes on the search of a thread that was counted and will not run: others may have relied on it. If the start
+    /// of that thread is over, `is_late`, another thread is started for what waits; but only one until a thread has
+    /// begun, since that one might not run either, and so on without end.
+    pub(crate) fn pass_on_for_none(self: &Arc<Self>, is_late: bool) {
+        let mut state = self.lock();
+        let waits = state.has_queued() || state.may_grow() && self.idle.waiting_puts() > 0;
+        let may_wake = state.backlog.sleeping > 0;
+        if waits && (may_wake || is_late && !state.replaced) {
+            state.replaced |= !may_wake;
+            let pass_on = self.pass_on(&mut state);
+            drop(state);
+            self.do_pass_on(pass_on);
         }
     }
 
-    /// Leaves the lock with work, and passes the search on if there is more. Tasks in batches count as well: the thread
-    /// that should have looked at them may have stopped here.
+    /// Leaves the lock, and passes the search on if there is more work. Tasks in batches count as well: the thread that
+    /// should have looked at them may have stopped here.
     pub(crate) fn go_on(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let pass_on = if state.has_queued() { self.pass_on(&mut state) } else { PassOn::Nothing };
         drop(state);
@@ -483,13 +486,7 @@ impl Shared {
     /// order.
     pub(crate) fn oldest(&self) -> Option<Task> {
         let mut state = self.lock();
-        let mut task = None;
-        for slot in &state.slots {
-            task = slot.pop();
-            if task.is_some() {
-                break;
-            }
-        }
+        let task = state.slots.iter().find_map(|slot| slot.pop());
         let task = task.or_else(|| state.backlog.tasks.pop())?;
         state.backlog.accepted -= 1;
         if state.backlog.tasks.is_empty() {

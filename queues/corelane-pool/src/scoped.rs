@@ -48,7 +48,7 @@ impl Cell {
         let Some(closure) = lock(&self.closure).take() else { return Ok(()) };
         let outcome = catch_unwind(AssertUnwindSafe(|| closure.call()));
         let mut entries = lock(&self.scope.entries);
-        let untold = match outcome {
+        let further = match outcome {
             Err(payload) if entries.panic.is_none() => {
                 entries.panic = Some(payload);
                 count();
@@ -60,7 +60,7 @@ impl Cell {
         if entries.unfinished == 0 {
             self.scope.changed.notify_all();
         }
-        untold
+        further
     }
 }
 
@@ -214,7 +214,7 @@ impl ThreadPool {
                 resume_unwind(payload)
             }
             (Err(own), payload) => {
-                payload.into_iter().for_each(|payload| shared.hand_panic(payload));
+                payload.into_iter().for_each(|payload| shared.config.on_panic.call(payload));
                 resume_unwind(own)
             }
         }

@@ -1,8 +1,11 @@
 //! The settings of a pool: where tasks wait, what happens to tasks without room, and how many threads there are.
 
 use crate::error::BuildError;
+use crate::shared::drop_payload;
+use crate::sync::Arc;
 use corelane::handoff::Fairness;
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// Where a task goes if no thread is free.
@@ -50,8 +53,31 @@ pub enum OnDrop {
     Detach,
 }
 
-/// A callback that gets the number of a thread, the payload of a panic, or nothing.
+/// A callback that gets the number of a thread, or nothing.
 pub(crate) type Hook<A> = Box<dyn Fn(A) + Send + Sync>;
+
+/// The handler of panics, if there is one. Shared with the handles of tasks that have panicked.
+#[derive(Clone, Default)]
+pub(crate) struct Handler(Option<Arc<OnPanic>>);
+
+type OnPanic = dyn Fn(Box<dyn Any + Send>) + Send + Sync;
+
+impl Handler {
+    pub(crate) fn new(handler: impl Fn(Box<dyn Any + Send>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(handler)))
+    }
+
+    /// Gives a counted panic to the handler. A panic of the handler, or of the payload's drop, ends here.
+    pub(crate) fn call(&self, payload: Box<dyn Any + Send>) {
+        let handled = catch_unwind(AssertUnwindSafe(|| match &self.0 {
+            Some(handler) => handler(payload),
+            None => drop(payload),
+        }));
+        if let Err(payload) = handled {
+            drop_payload(payload);
+        }
+    }
+}
 
 /// Settings that never change after the pool was made.
 pub(crate) struct Config {
@@ -66,7 +92,7 @@ pub(crate) struct Config {
     pub(crate) on_thread_stop: Option<Hook<usize>>,
     pub(crate) before_task: Option<Hook<()>>,
     pub(crate) after_task: Option<Hook<()>>,
-    pub(crate) on_panic: Option<Hook<Box<dyn Any + Send>>>,
+    pub(crate) on_panic: Handler,
     pub(crate) on_terminated: Option<Hook<()>>,
 }
 

@@ -18,13 +18,12 @@ use crate::backlog::Backlog;
 use crate::error::message;
 use crate::settings::{Config, Hook, Limits, Queueing};
 use crate::slot::{Slot, Tally, add, join_all};
-use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize, Mutex as PlainMutex};
+use crate::sync::plain::{AtomicBool, AtomicU64, AtomicUsize as PlainUsize};
 use crate::sync::{
-    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, ThreadId, current,
-    lock, wait,
+    Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
 };
 use crate::task::Task;
-use crate::worker::belongs_to;
+use crate::worker::{Starter, belongs_to, is_starting};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
@@ -52,6 +51,8 @@ pub(crate) struct State {
     present: usize,
     largest: usize,
     started: usize,
+    /// A thread was started for one that did not run, and none has begun since.
+    pub(crate) replaced: bool,
     /// Slots of live threads and of threads that have decided to end.
     pub(crate) slots: Vec<Arc<Slot>>,
     /// Slots of threads that have ended and have not been joined.
@@ -125,8 +126,6 @@ pub(crate) struct Shared {
     pub(crate) id: u64,
     pub(crate) config: Config,
     start: Start,
-    /// The threads that are in `start`, as often as they are.
-    starters: PlainMutex<Vec<ThreadId>>,
     /// The queue in which idle threads wait.
     pub(crate) idle: SynchronousQueue<Work>,
     state: Padded<Mutex<State>>,
@@ -152,27 +151,6 @@ pub(crate) struct Hints {
     pub(crate) keep_alive_nanos: AtomicU64,
     pub(crate) has_tasks: AtomicBool,
     core_may_leave: AtomicBool,
-}
-
-/// While this value lives, the thread that made it is in `start_with`. Starts of several pools may be nested.
-struct Starter<'a>(&'a Shared);
-
-const NO_PANIC: &str = "nothing panics under this lock";
-
-impl<'a> Starter<'a> {
-    fn enter(shared: &'a Shared) -> Self {
-        shared.starters.lock().expect(NO_PANIC).push(current().id());
-        Self(shared)
-    }
-}
-
-impl Drop for Starter<'_> {
-    fn drop(&mut self) {
-        let here = current().id();
-        let mut starters = self.0.starters.lock().expect(NO_PANIC);
-        let at = starters.iter().position(|&id| id == here).expect("it has entered");
-        starters.swap_remove(at);
-    }
 }
 
 /// How many panics in a row are dropped, each raised by the drop of the one before. A further payload is leaked.
@@ -235,6 +213,7 @@ impl Shared {
                 present: 0,
                 largest: 0,
                 started: 0,
+                replaced: false,
                 slots: Vec::new(),
                 ended: Vec::new(),
                 joining: 0,
@@ -258,7 +237,6 @@ impl Shared {
             failed_starts: AtomicU64::new(0),
             config,
             start,
-            starters: PlainMutex::new(Vec::new()),
         };
         shared.publish(&limits);
         shared
@@ -306,7 +284,7 @@ impl Shared {
         };
         let slot = Arc::new(Slot::new(number, first, self.config.queueing.queues()));
         let mut panic = None;
-        let starter = Starter::enter(self);
+        let starter = Starter::enter(self.id);
         let started = catch_unwind(AssertUnwindSafe(|| (self.start)(self.clone(), slot.clone())));
         drop(starter);
         let started = started.unwrap_or_else(|payload| {
@@ -325,7 +303,7 @@ impl Shared {
             }
         }
         let outcome = match slot.launched(handle) {
-            Err(first) => Err((error.unwrap_or_else(|| io::Error::other("the worker was dropped")), first)),
+            Err(first) => Err((error.unwrap_or_else(|| io::Error::other("its `Worker` was dropped")), first)),
             Ok(()) => {
                 self.let_go(error);
                 Ok(())
@@ -333,12 +311,6 @@ impl Shared {
         };
         panic.into_iter().for_each(|payload| self.take_panic(payload));
         outcome
-    }
-
-    /// Whether the calling thread is in `start_with`. It may be making the only thread that would do what it waits for.
-    pub(crate) fn is_starting_here(&self) -> bool {
-        let starters = self.starters.lock().expect(NO_PANIC);
-        !starters.is_empty() && starters.contains(&current().id())
     }
 
     /// Takes back the counts of a thread that will not run.
@@ -364,6 +336,7 @@ impl Shared {
     pub(crate) fn enter(&self, slot: &Arc<Slot>) {
         let mut state = self.lock();
         state.live += 1;
+        state.replaced = false;
         state.slots.push(slot.clone());
         if state.live == 1 {
             self.started.notify_all();
@@ -393,7 +366,7 @@ impl Shared {
         self.hook(&self.config.before_task, ());
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| task.run())) {
             add(&slot.tally.panicked, 1);
-            self.hand_panic(payload);
+            self.config.on_panic.call(payload);
         }
         self.hook(&self.config.after_task, ());
         add(&slot.tally.completed, 1);
@@ -423,18 +396,7 @@ impl Shared {
     /// Counts a panic, and gives it to the handler.
     pub(crate) fn take_panic(&self, payload: Box<dyn Any + Send>) {
         self.count_panic();
-        self.hand_panic(payload);
-    }
-
-    /// Gives a counted panic to the handler. A panic of the handler, or of the payload's drop, ends here.
-    pub(crate) fn hand_panic(&self, payload: Box<dyn Any + Send>) {
-        let handled = catch_unwind(AssertUnwindSafe(|| match &self.config.on_panic {
-            Some(handler) => handler(payload),
-            None => drop(payload),
-        }));
-        if let Err(payload) = handled {
-            drop_payload(payload);
-        }
+        self.config.on_panic.call(payload);
     }
 
     /// Stops accepting tasks.
@@ -466,7 +428,7 @@ impl Shared {
     /// Waits until no thread is present, and then joins the threads that have ended. False if the time was up; at once
     /// in a thread of the pool and in `start_with`, which would wait for their own end.
     pub(crate) fn await_termination(&self, until: Option<Instant>) -> bool {
-        if belongs_to(self.id) || self.is_starting_here() {
+        if belongs_to(self.id) || is_starting(self.id) {
             return false;
         }
         let mut state = self.lock();

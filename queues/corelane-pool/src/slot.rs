@@ -97,10 +97,11 @@ impl Slot {
         is_open
     }
 
-    /// The first task of a thread that was given up, for the drop of its worker. `None` if the start's caller gets it.
-    pub(crate) fn orphan(&self) -> Option<Task> {
+    /// The first task of a thread that was given up, if it has one, for the drop of its worker. The outer `None`: the
+    /// start goes on, and its caller gets the task.
+    pub(crate) fn orphan(&self) -> Option<Option<Task>> {
         let mut launch = lock(&self.launch);
-        if launch.goes_on { None } else { launch.first.take() }
+        if launch.goes_on { None } else { Some(launch.first.take()) }
     }
 
     /// The start is over. `Err`, with the first task, if the thread was given up.

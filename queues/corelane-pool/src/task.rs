@@ -2,8 +2,9 @@
 
 use crate::closure::Closure;
 use crate::error::JoinError;
-use crate::shared::Shared;
+use crate::settings::Handler;
 use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
+use crate::worker::is_starting;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -61,15 +62,13 @@ enum Outcome<R> {
 /// A task's panic, until its handle takes it. If none does, the handler of the pool gets it.
 struct Untaken {
     payload: Option<Box<dyn Any + Send>>,
-    /// The pool that has counted the panic. `None` where a task is run outside of any.
-    pool: Option<Arc<Shared>>,
+    /// The handler alone, so that the handle keeps nothing else of its pool.
+    handler: Handler,
 }
 
 impl Drop for Untaken {
     fn drop(&mut self) {
-        if let (Some(payload), Some(pool)) = (self.payload.take(), &self.pool) {
-            pool.hand_panic(payload);
-        }
+        self.payload.take().into_iter().for_each(|payload| self.handler.call(payload));
     }
 }
 
@@ -77,11 +76,13 @@ impl Drop for Untaken {
 pub(crate) struct Packet<R> {
     outcome: Mutex<Outcome<R>>,
     decided: Condvar,
+    /// The number of the pool that the task was given to.
+    pool: u64,
 }
 
 impl<R> Packet<R> {
-    fn new() -> Self {
-        Self { outcome: Mutex::new(Outcome::Pending), decided: Condvar::new() }
+    fn new(pool: u64) -> Self {
+        Self { outcome: Mutex::new(Outcome::Pending), decided: Condvar::new(), pool }
     }
 
     fn decide(&self, outcome: Outcome<R>) {
@@ -90,16 +91,21 @@ impl<R> Packet<R> {
     }
 
     /// Waits for the outcome, at most until `until`, and takes it.
+    #[track_caller]
     fn take(&self, until: Option<Instant>) -> Option<Result<R, JoinError>> {
         let mut outcome = lock(&self.outcome);
         while matches!(*outcome, Outcome::Pending) {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return None;
             }
+            if until.is_none() && is_starting(self.pool) {
+                drop(outcome);
+                panic!("a task is joined in `start_with` of its pool, which may be starting the thread for that task");
+            }
             outcome = wait(&self.decided, outcome, until);
         }
         let decided = std::mem::replace(&mut *outcome, Outcome::Pending);
-        // What is let go of below may be the last of a pool, with its hooks.
+        // What is dropped below may be the last of a handler.
         drop(outcome);
         Some(match decided {
             Outcome::Returned(value) => Ok(value),
@@ -134,8 +140,8 @@ where
     F: FnOnce() -> R + Send + 'static,
     R: Send + 'static,
 {
-    pub(crate) fn new(closure: F) -> Arc<Self> {
-        Arc::new(Self { closure: Mutex::new(Some(closure)), packet: Packet::new() })
+    pub(crate) fn new(closure: F, pool: u64) -> Arc<Self> {
+        Arc::new(Self { closure: Mutex::new(Some(closure)), packet: Packet::new(pool) })
     }
 
     /// Makes the pool's end of the job.
@@ -159,14 +165,14 @@ pub(crate) struct Run<F: FnOnce() -> R, R>(Arc<Job<F, R>>);
 impl<F: FnOnce() -> R, R> Run<F, R> {
     /// Runs the closure. If it panics, calls `panicked` before the handle gets the panic, for the pool that counts it.
     /// Without a handle the panic unwinds on.
-    pub(crate) fn run(self, panicked: impl FnOnce() -> Option<Arc<Shared>>) {
+    pub(crate) fn run(self, panicked: impl FnOnce() -> Handler) {
         let Some(closure) = lock(&self.0.closure).take() else { return };
         match catch_unwind(AssertUnwindSafe(closure)) {
             Ok(value) => self.0.packet.decide(Outcome::Returned(value)),
             // No handle is left, so the pool takes the panic, as for a task without a handle.
             Err(payload) if Arc::strong_count(&self.0) == 1 => resume_unwind(payload),
             Err(payload) => {
-                let panic = Untaken { payload: Some(payload), pool: panicked() };
+                let panic = Untaken { payload: Some(payload), handler: panicked() };
                 self.0.packet.decide(Outcome::Panicked(panic));
             }
         }
@@ -183,7 +189,8 @@ impl<F: FnOnce() -> R, R> Drop for Run<F, R> {
 }
 
 /// The handle to a task's result. If it is dropped, the task still runs, and its result is dropped. A panic then goes
-/// to the [handler](crate::Builder::on_panic), which the drop of the handle calls if the task has panicked before.
+/// to the [handler](crate::Builder::on_panic), which the drop of the handle calls if the task has panicked before. So
+/// hold no lock that the handler takes while you drop a handle.
 ///
 /// A thread of a pool that joins a task of the same pool does not help. With a fixed number of threads, all of them may
 /// end up waiting in this way. [`scope`](crate::ThreadPool::scope) has no such trap.
@@ -209,6 +216,11 @@ impl<R> TaskHandle<R> {
     ///
     /// # Errors
     /// The task panicked, or was dropped before it began.
+    ///
+    /// # Panics
+    /// In [`start_with`](crate::Builder::start_with) of the task's pool, if the task has not ended: the thread being
+    /// started may be the one that would run it.
+    #[track_caller]
     pub fn join(self) -> Result<R, JoinError> {
         self.0.packet().take(None).expect("there is no end to this wait")
     }
@@ -217,6 +229,10 @@ impl<R> TaskHandle<R> {
     ///
     /// # Errors
     /// The time is up. The inner result is that of [`join`](Self::join).
+    ///
+    /// # Panics
+    /// As [`join`](Self::join), if the time has no end, as [`Duration::MAX`].
+    #[track_caller]
     pub fn join_timeout(self, timeout: Duration) -> Result<Result<R, JoinError>, Self> {
         self.0.packet().take(Instant::now().checked_add(timeout)).ok_or(self)
     }

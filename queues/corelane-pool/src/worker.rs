@@ -1,16 +1,21 @@
 //! A thread of the pool: how it begins, how it ends, and how code that runs in it finds the pool.
 
+use crate::settings::Handler;
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::{Arc, Relaxed, thread_local};
+use crate::sync::plain::Mutex as PlainMutex;
+use crate::sync::{Arc, ThreadId, current, thread_local};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
-/// without [`run`](Self::run), as by a panic of its thread, it counts as never started. Its first task is then returned
-/// to the caller. If `start_with` has returned, no caller is there: the task is dropped, its handle says
-/// [`Dropped`](crate::JoinError::Dropped), and [`discarded`](crate::Counts::discarded) counts it. A worker that is
-/// leaked is waited for without end.
+/// without [`run`](Self::run), for example because its thread panics, the thread never starts. Its first task goes back
+/// to the caller.
+///
+/// If `start_with` has returned, there is no caller. The drop of the worker then drops the task, and
+/// [`discarded`](crate::Counts::discarded) counts it; that drop must not wait for the pool, as `start_with` must not.
+/// If other tasks wait, it starts another thread, and no further one until a thread has begun. The end of the pool
+/// waits for every worker, so it never comes if one is leaked.
 ///
 /// ```
 /// use corelane_pool::ThreadPool;
@@ -56,7 +61,7 @@ impl Worker {
         self.slot.number
     }
 
-    /// The stack size in bytes that the thread should have, if the pool was told one.
+    /// The stack size in bytes that the thread should have, if the [`Builder`](crate::Builder) sets one.
     pub fn stack_size(&self) -> Option<usize> {
         self.shared.config.stack_size
     }
@@ -82,10 +87,14 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if self.slot.give_up() {
             let orphan = self.slot.orphan();
-            self.shared.discarded.fetch_add(u64::from(orphan.is_some()), Relaxed);
+            let is_late = orphan.is_some();
+            if let Some(task) = orphan.flatten() {
+                // The end of the pool waits for this drop, so nothing in it may wait for the pool.
+                let _starter = Starter::enter(self.shared.id);
+                self.shared.discard(task);
+            }
             self.shared.never_started();
-            self.shared.pass_on_for_none();
-            self.shared.let_go(orphan);
+            self.shared.pass_on_for_none(is_late);
         }
     }
 }
@@ -147,15 +156,50 @@ pub(crate) fn belongs_to(id: u64) -> bool {
     POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
 }
 
-/// Counts a panic that another part of the pool handles. Returns the pool, if this thread runs a task of one.
-pub(crate) fn count_panic() -> Option<Arc<Shared>> {
-    let mut pool = None;
+/// The threads that are in `start_with`, and in that of which pool, as often as they are.
+static STARTERS: PlainMutex<Vec<(ThreadId, u64)>> = PlainMutex::new(Vec::new());
+
+fn starters() -> std::sync::MutexGuard<'static, Vec<(ThreadId, u64)>> {
+    STARTERS.lock().expect("nothing panics under this lock")
+}
+
+/// While this value lives, the thread that made it is in `start_with` of the pool of this number, or must wait for
+/// nothing of that pool either. Starts of several pools may be nested.
+pub(crate) struct Starter(u64);
+
+impl Starter {
+    pub(crate) fn enter(pool: u64) -> Self {
+        let here = current().id();
+        starters().push((here, pool));
+        Self(pool)
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        let entry = (current().id(), self.0);
+        let mut starters = starters();
+        let at = starters.iter().position(|&other| other == entry).expect("it has entered");
+        starters.swap_remove(at);
+    }
+}
+
+/// Whether this thread is in `start_with` of the pool of that number. It may be making the only thread that would do
+/// what it waits for.
+pub(crate) fn is_starting(pool: u64) -> bool {
+    let starters = starters();
+    !starters.is_empty() && starters.contains(&(current().id(), pool))
+}
+
+/// Counts a panic that another part of the pool handles, if this thread runs a task of a pool. Returns its handler.
+pub(crate) fn count_panic() -> Handler {
+    let mut handler = Handler::default();
     with_current(|shared, slot| {
         match slot {
             Some(slot) => add(&slot.tally.panicked, 1),
             None => shared.count_panic(),
         }
-        pool = Some(shared.clone());
+        handler = shared.config.on_panic.clone();
     });
-    pool
+    handler
 }

@@ -59,111 +59,59 @@ impl Runs {
     }
 }
 
-/// P24. The thread's time is up while a task comes: it takes the task, or another thread is started.
+/// P24. The thread's time is up while a task comes: it takes the task, or another thread is started. With one thread at
+/// most, a caller waits: the thread that would end finds the put, or the caller sees that one may be started.
 #[test]
 fn p24_spawn_against_idle_time_out() {
-    for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
+    let cases = HAND_OFFS.into_iter().flat_map(|queueing| [(queueing, 1), (queueing, 2)]);
+    for (queueing, max) in cases.chain([(Queueing::Unbounded, 2)]) {
         explore(quick(1, 2), move || {
             let runs = Runs::default();
-            let pool = pool(queueing, 0, 2).build().unwrap();
+            let pool = pool(queueing, 0, max).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
             pool.execute(runs.task()).unwrap();
             pool.execute(runs.task()).unwrap();
             assert!(pool.join());
-            assert_eq!(runs.get(), 2);
-            assert_eq!(pool.counts().threads, 0);
+            assert_eq!((runs.get(), pool.counts().threads), (2, 0));
         });
     }
 }
 
-/// P24 with two callers: one has counted the thread that leaves as searching when the other one comes.
-#[test]
-fn p24_two_callers_against_idle_time_out() {
-    explore(quick(1, 2), || {
-        let runs = Runs::default();
-        let pool = pool(Queueing::Unbounded, 0, 1).build().unwrap();
-        pool.prestart(1).unwrap();
-        let caller = call(&pool, &runs);
-        pool.execute(runs.task()).unwrap();
-        assert!(caller.join().unwrap());
-        assert!(pool.join());
-        assert_eq!(runs.get(), 2);
-    });
-}
-
-/// P24 with one thread at most, and a caller that waits: the put is found by the thread that would end, or its caller
-/// sees that one may be started.
-#[test]
-fn p24_a_put_against_idle_time_out() {
-    for queueing in HAND_OFFS {
-        explore(quick(1, 2), move || {
-            let runs = Runs::default();
-            let pool = pool(queueing, 0, 1).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
-            pool.execute(runs.task()).unwrap();
-            pool.execute(runs.task()).unwrap();
-            assert!(pool.join());
-            assert_eq!(runs.get(), 2);
-        });
-    }
-}
-
-/// P25. A task is accepted and runs, or it comes back; the pool ends in any case.
+/// P25. A task is accepted, and runs or is brought back by `shutdown_now`, or it comes back; the pool ends in any case.
 #[test]
 fn p25_execute_against_shutdown() {
-    for queueing in [HAND_OFFS[0], HAND_OFFS[1], Queueing::Unbounded] {
+    for (queueing, now) in
+        [(HAND_OFFS[0], false), (HAND_OFFS[1], false), (Queueing::Unbounded, false), (Queueing::Unbounded, true)]
+    {
         explore(2, move || {
             let runs = Runs::default();
             let pool = one_thread(queueing);
             let caller = call(&pool, &runs);
             pool.shutdown();
+            let back = if now { pool.shutdown_now().len() } else { 0 };
             let accepted = caller.join().unwrap();
             assert!(pool.join());
-            assert_eq!(runs.get(), usize::from(accepted));
+            assert_eq!(runs.get() + back, usize::from(accepted));
         });
     }
 }
 
-/// P25 with what `shutdown_now` brings back.
-#[test]
-fn p25_execute_against_shutdown_now() {
-    explore(2, || {
-        let runs = Runs::default();
-        let pool = one_thread(Queueing::Unbounded);
-        let caller = call(&pool, &runs);
-        let back = pool.shutdown_now().len();
-        let accepted = caller.join().unwrap();
-        assert!(pool.join());
-        assert_eq!(runs.get() + back, usize::from(accepted));
-    });
-}
-
-/// P26. Two tasks, one thread that waits: each task runs once, or comes back because the thread has the other one.
+/// P26. Two tasks and one thread. With a queue both run, whether the thread searches, falls asleep, sleeps, or ends
+/// although a caller has counted it as searching. Without one, a task may come back because the thread has the other.
 #[test]
 fn p26_two_executes_and_one_idle_worker() {
-    for queueing in HAND_OFFS {
+    for (queueing, core) in [(HAND_OFFS[0], 1), (HAND_OFFS[1], 1), (Queueing::Unbounded, 1), (Queueing::Unbounded, 0)] {
         explore(quick(1, 2), move || {
             let runs = Runs::default();
-            let pool = one_thread(queueing);
+            let pool = pool(queueing, core, 1).build().unwrap();
+            pool.prestart(1).unwrap();
             let caller = call(&pool, &runs);
             let mut accepted = usize::from(pool.execute(runs.task()).is_ok());
             accepted += usize::from(caller.join().unwrap());
             assert!(pool.join());
             assert_eq!(runs.get(), accepted);
+            assert!(accepted == 2 || queueing != Queueing::Unbounded);
         });
     }
-}
-
-/// P26 with a queue: both run, whether the thread searches, falls asleep or sleeps.
-#[test]
-fn p26_two_executes_and_one_worker_that_falls_asleep() {
-    explore(quick(1, 2), || {
-        let runs = Runs::default();
-        let pool = one_thread(Queueing::Unbounded);
-        let caller = call(&pool, &runs);
-        pool.execute(runs.task()).unwrap();
-        assert!(caller.join().unwrap());
-        assert!(pool.join());
-        assert_eq!(runs.get(), 2);
-    });
 }
 
 /// Starts threads, but for the one of this number, whose start takes a while and fails.
@@ -178,13 +126,20 @@ fn fails_at(number: usize) -> impl Fn(Worker) -> io::Result<JoinHandle<()>> + Se
     }
 }
 
-/// P27. The first start fails: its task comes back. A caller that relied on that thread starts another one.
+/// P27. The first start fails: its task comes back. A caller that relied on that thread, or waits for it, starts one
+/// more.
 #[test]
 fn p27_a_start_fails() {
-    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+    let blocks = Rejection::Block(Duration::MAX);
+    for (queueing, rejection) in [
+        (HAND_OFFS[0], Rejection::Return),
+        (HAND_OFFS[0], blocks),
+        (Queueing::Unbounded, Rejection::Return),
+        (Queueing::Bounded(1), blocks),
+    ] {
         explore(2, move || {
             let runs = Runs::default();
-            let pool = pool(queueing, 1, 1).start_with(fails_at(0)).build().unwrap();
+            let pool = pool(queueing, 1, 1).rejection(rejection).start_with(fails_at(0)).build().unwrap();
             let (caller, task) = (pool.clone(), runs.task());
             let caller = thread::spawn(move || caller.execute(task));
             let results = [pool.execute(runs.task()), caller.join().unwrap()];
@@ -193,27 +148,9 @@ fn p27_a_start_fails() {
             };
             let refusals = results.iter().filter(|result| refused(result)).count();
             // In a queue its task may be left to the thread that the other caller has started meanwhile.
-            assert!(refusals == 1 || refusals == 0 && queueing == Queueing::Unbounded);
+            assert!(refusals == 1 || refusals == 0 && !HAND_OFFS.contains(&queueing));
             assert!(pool.join());
             assert_eq!(runs.get(), results.iter().filter(|result| result.is_ok()).count());
-        });
-    }
-}
-
-/// P27. As above, but a caller waits for the thread that the other one starts: when it does not start, the caller that
-/// waits starts another one.
-#[test]
-fn p27_a_caller_waits_for_a_start_that_fails() {
-    for queueing in [HAND_OFFS[0], Queueing::Bounded(1)] {
-        explore(2, move || {
-            let runs = Runs::default();
-            let blocking = pool(queueing, 1, 1).rejection(Rejection::Block(Duration::MAX));
-            let pool = blocking.start_with(fails_at(0)).build().unwrap();
-            let caller = call(&pool, &runs);
-            let accepted = usize::from(pool.execute(runs.task()).is_ok()) + usize::from(caller.join().unwrap());
-            assert!(accepted == 1 || accepted == 2 && queueing == Queueing::Bounded(1));
-            assert!(pool.join());
-            assert_eq!(runs.get(), accepted);
         });
     }
 }
@@ -242,12 +179,14 @@ fn p27_a_worker_is_dropped_beside_its_start() {
     explore(2, || {
         let start = |worker: Worker| thread::Builder::new().spawn(move || drop(worker));
         let pool = pool(HAND_OFFS[0], 1, 1).start_with(start).build().unwrap();
-        match pool.spawn(|| ()) {
-            Ok(handle) => assert!(handle.join().is_err()),
+        let held = Arc::new(());
+        let task = held.clone();
+        match pool.execute(move || drop(task)) {
+            Ok(()) => {}
             Err(rejected) => assert!(matches!(rejected.reason(), Reason::NoThread(_))),
         }
         assert!(pool.join());
-        assert_eq!(pool.counts().threads, 0);
+        assert_eq!((Arc::strong_count(&held), pool.counts().threads), (1, 0));
     });
 }
 
@@ -300,6 +239,29 @@ fn p27_a_search_goes_on_when_a_worker_is_dropped() {
         other.join().unwrap();
         assert!(pool.join());
     });
+}
+
+/// P27. A task waits for the next one, which relies on a thread that drops its worker: another one is started.
+#[test]
+fn p27_a_worker_that_is_dropped_is_replaced() {
+    for queueing in [HAND_OFFS[0], Queueing::Unbounded] {
+        explore(1, move || {
+            let starts = AtomicUsize::new(0);
+            let start = move |worker: Worker| {
+                let is_lost = starts.fetch_add(1, SeqCst) == 1;
+                thread::Builder::new().spawn(move || if is_lost { drop(worker) } else { worker.run() })
+            };
+            let blocking = pool(queueing, 2, 2).rejection(Rejection::Block(Duration::MAX));
+            let pool = blocking.start_with(start).build().unwrap();
+            let signal = Signal::default();
+            let waits = signal.clone();
+            pool.execute(move || waits.wait()).unwrap();
+            // It is dropped with the worker, or comes back.
+            drop(pool.execute(|| ()));
+            pool.execute(move || signal.give()).unwrap();
+            assert!(pool.join());
+        });
+    }
 }
 
 /// A caller of `join` comes before the start has left the thread's handle.
@@ -385,33 +347,25 @@ fn a_task_waits_for_the_next() {
     }
 }
 
-/// Awaits a task of a pool of one thread before the end of the pool, which wakes all.
-fn is_woken_by_a_task(before: fn(&ThreadPool)) {
-    explore(2, move || {
-        let pool = one_thread(Queueing::Unbounded);
-        before(&pool);
-        let signal = Signal::default();
-        let gives = signal.clone();
-        pool.execute(move || gives.give()).unwrap();
-        signal.wait();
-        assert!(pool.join());
-    });
-}
-
-/// The thread falls asleep when the task comes.
+/// The task comes while the thread falls asleep. Or the thread sleeps, is woken because limits have changed, finds
+/// nothing and sleeps again: it counts as sleeping all the time, so the task may be put while it is up.
 #[test]
-fn a_task_wakes_the_thread_that_falls_asleep() {
-    is_woken_by_a_task(|_| ());
+fn a_task_wakes_the_thread() {
+    for limits_change in [false, true] {
+        explore(2, move || {
+            let pool = one_thread(Queueing::Unbounded);
+            (0..usize::from(limits_change)).for_each(|_| pool.set_core_threads(1).unwrap());
+            let signal = Signal::default();
+            let gives = signal.clone();
+            pool.execute(move || gives.give()).unwrap();
+            // Before the end of the pool, which wakes all.
+            signal.wait();
+            assert!(pool.join());
+        });
+    }
 }
 
-/// The thread sleeps, is told to look, as limits have changed, finds nothing and sleeps again. It counts as sleeping
-/// all the time, so the task may be put while it is up.
-#[test]
-fn a_task_wakes_the_thread_that_sleeps_again() {
-    is_woken_by_a_task(|pool| pool.set_core_threads(1).unwrap());
-}
-
-/// A caller waits for room: the thread that makes it tells the caller.
+/// A caller waits for room: the thread that makes it wakes the caller.
 #[test]
 fn a_caller_waits_for_room() {
     explore(2, || {
@@ -425,36 +379,26 @@ fn a_caller_waits_for_room() {
     });
 }
 
-/// The scope's end against a thread that takes a task of it.
-#[test]
-fn a_scope_ends_when_its_tasks_do() {
-    explore(2, || {
-        let pool = pool(Queueing::HandOff(Fairness::Unfair), 1, 1).build().unwrap();
-        let mut value = Box::new(0);
-        pool.scope(|scope| scope.spawn(|| *value = 5));
-        assert_eq!(*value, 5);
-        assert!(pool.join());
-    });
-}
-
-/// A task of the scope adds another one, which no other thread may run, while the scope waits.
+/// The scope's end against a thread that takes a task of it. The task adds another one, which no other thread may run,
+/// while the scope waits.
 #[test]
 fn a_scope_runs_what_its_tasks_add() {
     explore(2, || {
         let runs = Runs::default();
-        let pool = pool(Queueing::HandOff(Fairness::Unfair), 1, 1).build().unwrap();
+        let pool = pool(HAND_OFFS[0], 1, 1).build().unwrap();
+        let mut value = Box::new(0);
         pool.scope(|scope| {
             scope.spawn(|| {
                 scope.spawn(|| runs.task()());
-                runs.task()();
+                *value = 5;
             });
         });
-        assert_eq!(runs.get(), 2);
+        assert_eq!((*value, runs.get()), (5, 1));
         assert!(pool.join());
     });
 }
 
-/// Limits that change while a thread falls asleep: it sees them, or is told.
+/// Limits that change while a thread falls asleep: it sees them, or is woken.
 #[test]
 fn a_thread_leaves_when_the_core_shrinks() {
     for queueing in [HAND_OFFS[0], Queueing::Unbounded] {

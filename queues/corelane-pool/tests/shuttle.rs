@@ -26,6 +26,12 @@ use std::time::Duration;
 const HAND_OFFS: [Queueing; 2] = [Queueing::HandOff(Fairness::Unfair), Queueing::HandOff(Fairness::Fair)];
 const QUEUES: [Queueing; 3] = [Queueing::Unbounded, Queueing::Bounded(1), Queueing::Bounded(8)];
 
+/// Explores a scenario without a queue and with one.
+fn both(scenario: fn(&[Queueing])) {
+    explore(move || scenario(&HAND_OFFS));
+    explore(move || scenario(&QUEUES));
+}
+
 /// A pool of a few threads, which may leave after any wait.
 fn pool(queueing: Queueing) -> Builder {
     let core = draw(0..3);
@@ -73,8 +79,9 @@ fn join(callers: Vec<JoinHandle<usize>>) -> usize {
 }
 
 /// Tasks that end when all of them have begun: none waits while there may be one more thread.
-fn tasks_begin_together(queueings: &'static [Queueing]) {
-    explore(|| {
+#[test]
+fn tasks_begin_together() {
+    both(|queueings| {
         let max = draw(2..5);
         let keep_alive = one_of(&[Duration::ZERO, Duration::from_micros(20), Duration::MAX]);
         let builder = ThreadPool::builder().queueing(one_of(queueings)).core_threads(draw(0..max + 1)).max_threads(max);
@@ -108,19 +115,10 @@ fn await_all((count, changed): &(Mutex<usize>, Condvar), more: usize, all: usize
     drop(changed.wait_while(count, |count| *count < all).unwrap());
 }
 
-#[test]
-fn tasks_begin_together_without_a_queue() {
-    tasks_begin_together(&HAND_OFFS);
-}
-
-#[test]
-fn tasks_begin_together_with_a_queue() {
-    tasks_begin_together(&QUEUES);
-}
-
 /// Whatever is accepted runs once, and the threads end.
-fn accepted_tasks_run(queueings: &'static [Queueing]) {
-    explore(|| {
+#[test]
+fn accepted_tasks_run() {
+    both(|queueings| {
         let runs = Runs::default();
         let pool = pool(one_of(queueings)).build().unwrap();
         let accepted = join(callers(&pool, &runs));
@@ -130,19 +128,10 @@ fn accepted_tasks_run(queueings: &'static [Queueing]) {
     });
 }
 
-#[test]
-fn accepted_tasks_run_without_a_queue() {
-    accepted_tasks_run(&HAND_OFFS);
-}
-
-#[test]
-fn accepted_tasks_run_with_a_queue() {
-    accepted_tasks_run(&QUEUES);
-}
-
 /// Callers that wait for a thread or for room: all their tasks are accepted.
-fn patient_callers_are_served(queueings: &'static [Queueing]) {
-    explore(|| {
+#[test]
+fn patient_callers_are_served() {
+    both(|queueings| {
         let runs = Runs::default();
         let pool = pool(one_of(queueings)).rejection(Rejection::Block(Duration::MAX)).build().unwrap();
         let counts = (0..draw(1..4)).map(|_| many(draw(1..20))).collect::<Vec<_>>();
@@ -153,19 +142,10 @@ fn patient_callers_are_served(queueings: &'static [Queueing]) {
     });
 }
 
-#[test]
-fn patient_callers_are_served_without_a_queue() {
-    patient_callers_are_served(&HAND_OFFS);
-}
-
-#[test]
-fn patient_callers_are_served_with_a_queue() {
-    patient_callers_are_served(&QUEUES);
-}
-
 /// A shutdown in the middle: what was accepted runs, or comes back from `shutdown_now`.
-fn a_shutdown_in_midstream(queueings: &'static [Queueing]) {
-    explore(|| {
+#[test]
+fn a_shutdown_in_midstream() {
+    both(|queueings| {
         let runs = Runs::default();
         let rejection = one_of(&[Rejection::Return, Rejection::Block(Duration::from_micros(20))]);
         let pool = pool(one_of(queueings)).rejection(rejection).build().unwrap();
@@ -184,16 +164,6 @@ fn a_shutdown_in_midstream(queueings: &'static [Queueing]) {
     });
 }
 
-#[test]
-fn a_shutdown_in_midstream_without_a_queue() {
-    a_shutdown_in_midstream(&HAND_OFFS);
-}
-
-#[test]
-fn a_shutdown_in_midstream_with_a_queue() {
-    a_shutdown_in_midstream(&QUEUES);
-}
-
 /// Limits shrink and grow while tasks come.
 #[test]
 fn limits_change_in_midstream() {
@@ -210,51 +180,6 @@ fn limits_change_in_midstream() {
         let accepted = join(callers);
         assert!(pool.join());
         assert_eq!(runs.get(), accepted);
-    });
-}
-
-/// Tasks wait for a task that comes last, and there is a thread for each: wherever it lies, a free thread finds it.
-#[test]
-fn tasks_wait_for_the_last() {
-    explore(|| {
-        let threads = draw(2..5);
-        let keep_alive = one_of(&[Duration::ZERO, Duration::MAX]);
-        let pool =
-            pool(Queueing::Unbounded).core_threads(0).max_threads(threads).keep_alive(keep_alive).build().unwrap();
-        let signal = Arc::new((Mutex::new(false), Condvar::new()));
-        for _ in 1..threads {
-            let waits = signal.clone();
-            pool.execute(move || {
-                let mut over = waits.0.lock().unwrap();
-                while !*over {
-                    over = waits.1.wait(over).unwrap();
-                }
-            })
-            .unwrap();
-        }
-        pool.execute(move || {
-            *signal.0.lock().unwrap() = true;
-            signal.1.notify_all();
-        })
-        .unwrap();
-        assert!(pool.join());
-    });
-}
-
-/// Results come back, from a pool that other callers use, too.
-#[test]
-fn results_come_back() {
-    explore(|| {
-        let runs = Runs::default();
-        let queueing = one_of(&[HAND_OFFS[0], QUEUES[0], QUEUES[2]]);
-        let pool = pool(queueing).rejection(Rejection::CallerRuns).build().unwrap();
-        let callers = callers(&pool, &runs);
-        let handles = (0..draw(1..20)).map(|i| (i, pool.spawn(move || i + 100).ok().unwrap())).collect::<Vec<_>>();
-        for (i, handle) in handles {
-            assert_eq!(handle.join().unwrap(), i + 100);
-        }
-        join(callers);
-        assert!(pool.join());
     });
 }
 

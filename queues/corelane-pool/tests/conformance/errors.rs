@@ -11,12 +11,6 @@ thread_local! {
     static LINES: RefCell<Vec<(String, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The file and line that a panic of this call names.
-fn line_of<R>(call: impl FnOnce() -> R) -> (String, u32) {
-    assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
-    LINES.with_borrow_mut(|lines| lines.pop()).expect("the hook was called")
-}
-
 /// A panic by contract names the line of the caller.
 pub(crate) fn panics_name_the_callers_line() {
     let before = take_hook();
@@ -31,60 +25,79 @@ pub(crate) fn panics_name_the_callers_line() {
     let Err(error) = pool.spawn(|| ()).unwrap().join() else { panic!("it was discarded") };
     gate.open();
     let here = (file!().to_owned(), line!() + 1);
-    assert_eq!(line_of(|| error.resume()), here);
+    catch_unwind(AssertUnwindSafe(|| -> () { error.resume() })).expect_err("it panics");
+    assert_eq!(LINES.take(), [here]);
 }
 
 /// Lines as they stand in a log, after a message of the program's own.
 pub(crate) fn errors_read_well_in_a_log() {
-    let says = |rejected: Rejected<_>| {
-        let text = rejected.to_string();
-        drop(rejected.into_task());
-        text
+    let says = |outcome: Result<(), Rejected<_>>, reason: &str| {
+        assert_eq!(outcome.unwrap_err().to_string(), format!("the pool did not accept the task: {reason}"));
     };
     let pool = builder(UNFAIR, 1, 1).rejection(Rejection::Block(Duration::ZERO)).build().unwrap();
     let gate = occupy(&pool, 1);
-    let saturated = says(pool.try_execute(|| ()).unwrap_err());
-    assert_eq!(saturated, "the pool did not accept the task: all threads are busy, and no more tasks may wait");
-    let late = says(pool.execute(|| ()).unwrap_err());
-    assert_eq!(late, "the pool did not accept the task: no thread was free when the time was up");
+    says(pool.try_execute(|| ()), "all threads are busy, and no more tasks may wait");
+    says(pool.execute(|| ()), "no thread was free when the time was up");
     gate.open();
     pool.shutdown();
-    let over = says(pool.execute(|| ()).unwrap_err());
-    assert_eq!(over, "the pool did not accept the task: the pool is shut down");
-    let start = |_| Err(io::Error::other("no such priority"));
-    let failed = says(builder(UNFAIR, 1, 1).start_with(start).build().unwrap().execute(|| ()).unwrap_err());
-    assert_eq!(failed, "the pool did not accept the task: no thread could be started: no such priority");
-    let panics =
-        says(builder(UNFAIR, 1, 1).start_with(|_| panic!("on purpose")).build().unwrap().execute(|| ()).unwrap_err());
-    assert_eq!(panics, "the pool did not accept the task: no thread could be started: the start panicked: on purpose");
+    says(pool.execute(|| ()), "the pool is shut down");
+    let fails = builder(UNFAIR, 1, 1).start_with(|_| Err(io::Error::other("no such priority"))).build().unwrap();
+    says(fails.execute(|| ()), "no thread could be started: no such priority");
+    let panics = builder(UNFAIR, 1, 1).start_with(|_| panic!("on purpose")).build().unwrap();
+    says(panics.execute(|| ()), "no thread could be started: the start panicked: on purpose");
 
     let pool = ThreadPool::cached();
-    let joined = |error: JoinError| (error.to_string(), format!("{error:?}"));
-    let text = joined(pool.spawn(|| panic!("out of {}", "ideas")).unwrap().join().unwrap_err());
-    assert_eq!(text, ("the task panicked: out of ideas".into(), "Panicked(\"out of ideas\")".into()));
-    let other = joined(pool.spawn(|| std::panic::panic_any(7)).unwrap().join().unwrap_err());
-    assert_eq!(
-        other,
-        ("the task panicked: its payload is no text".into(), "Panicked(\"its payload is no text\")".into())
-    );
-    let dropped = joined(JoinError::Dropped);
-    assert_eq!(dropped, ("the task never ran: it was discarded, or the pool was shut down".into(), "Dropped".into()));
-
-    let built = |build: corelane_pool::Builder| build.build().unwrap_err().to_string();
-    assert_eq!(built(builder(UNFAIR, 0, 0)), "the pool may have 0 threads: allow at least 1");
-    assert_eq!(
-        built(builder(UNFAIR, 3, 2)),
-        "3 core threads are more than the 2 threads allowed: lower one, or raise the other"
-    );
-    assert_eq!(
-        built(builder(Queueing::Bounded(0), 1, 1)),
-        "the queue has room for 0 tasks: choose at least 1, or the hand-off"
-    );
+    for (error, text, debug) in [
+        (
+            pool.spawn(|| panic!("out of {}", "ideas")).unwrap().join().unwrap_err(),
+            "the task panicked: out of ideas",
+            "Panicked(\"out of ideas\")",
+        ),
+        (
+            pool.spawn(|| std::panic::panic_any(7)).unwrap().join().unwrap_err(),
+            "the task panicked: its payload is no text",
+            "Panicked(\"its payload is no text\")",
+        ),
+        (JoinError::Dropped, "the task never ran: it was discarded, or the pool was shut down", "Dropped"),
+    ] {
+        assert_eq!((error.to_string().as_str(), format!("{error:?}").as_str()), (text, debug));
+    }
 }
 
-/// The operating system takes no such name: without a look at it each start would fail.
-pub(crate) fn a_name_with_a_zero_byte_is_refused() {
-    let error = builder(UNFAIR, 1, 1).name("pool\0").build().unwrap_err();
-    assert_eq!(error, BuildError::ZeroInName);
-    assert_eq!(error.to_string(), "the name of the threads has a zero byte: choose another name");
+pub(crate) fn p10_bad_settings_are_refused() {
+    let (none, no_room) = (BuildError::NoThreads, BuildError::NoCapacity);
+    for (settings, error, text) in [
+        (builder(UNFAIR, 0, 0), none, "the maximum is 0 threads: allow at least 1"),
+        (
+            builder(UNFAIR, 3, 2),
+            BuildError::CoreAboveMax { core: 3, max: 2 },
+            "3 core threads are more than the 2 threads allowed: lower one, or raise the other",
+        ),
+        (
+            builder(Queueing::Bounded(0), 1, 1),
+            no_room,
+            "the queue has room for 0 tasks: choose at least 1, or the hand-off",
+        ),
+        // The operating system takes no such name: without a look at it each start would fail.
+        (
+            builder(UNFAIR, 1, 1).name("pool\0"),
+            BuildError::ZeroInName,
+            "the name of the threads has a zero byte: choose another name",
+        ),
+    ] {
+        assert_eq!((settings.build().unwrap_err(), error.to_string().as_str()), (error, text));
+    }
+    // The short forms panic with the same texts.
+    let panic = |short: fn() -> ThreadPool| *catch_unwind(short).unwrap_err().downcast::<String>().unwrap();
+    assert_eq!(panic(|| ThreadPool::fixed(0)), none.to_string());
+    assert_eq!(panic(|| ThreadPool::bounded(1, 0)), no_room.to_string());
+    let pool = builder(UNFAIR, 2, 4).build().unwrap();
+    assert_eq!(pool.set_max_threads(1), Err(BuildError::CoreAboveMax { core: 2, max: 1 }));
+    assert_eq!(pool.set_core_threads(5), Err(BuildError::CoreAboveMax { core: 5, max: 4 }));
+    assert_eq!(pool.set_threads(0), Err(none));
+    assert_eq!((pool.core_threads(), pool.max_threads()), (2, 4));
+    // What is not set follows what is.
+    assert_eq!(ThreadPool::builder().core_threads(1000).build().unwrap().max_threads(), 1000);
+    let pool = ThreadPool::builder().queueing(Queueing::Unbounded).max_threads(1).build().unwrap();
+    assert_eq!(pool.core_threads(), 1);
 }

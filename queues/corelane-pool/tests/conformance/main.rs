@@ -1,11 +1,12 @@
 //! The behaviours of the thread pool, by the names they have in the conformance list of the java.util.concurrent test
 //! suites and their like: P1 to P22, over every way to queue where it applies. P24 to P27 are the models of
-//! `tests/loom.rs`. A test that hangs ends the process and is named.
+//! `tests/loom.rs`, which have P13 and P16, too; P19 is `tasks_begin_together` of `tests/shuttle.rs`, P17 in
+//! `p4_return`. A test that hangs ends the process and is named.
 //!
 //! | id | not applicable, because |
 //! |---|---|
 //! | P5, tasks dropped by `CallerRuns` after a shutdown | then every policy returns the task: nothing is lost |
-//! | P6, interrupting | no thread can be interrupted; there is a token, and that is tested |
+//! | P6, interrupting | no thread can be interrupted; there is a token, in an example |
 //! | P10, a negative keep-alive time | a `Duration` is not negative |
 //! | P23 | neither priorities nor expiry |
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
@@ -37,98 +38,66 @@ mod suite {
     suite! {
         execution {
             p1_tasks_run_and_handles_have_their_results
-            p1_a_panic_leaves_the_thread_and_is_told
-            p1_a_panic_nobody_asks_for_goes_to_the_handler
-            p1_handlers_and_payloads_may_panic
-            p1_payloads_that_nobody_gets_are_dropped
-            p1_a_handle_can_be_dropped_and_waited_for_in_time
+            p1_unclaimed_payloads_are_dropped
+            p1_an_unclaimed_panic_keeps_no_hook
             p8_counts_are_never_too_high
-            p8_counts_add_up_at_the_end
-            p17_a_rejected_task_is_sent_again
-            p19_tasks_start_tasks
-            p19_tasks_wait_for_tasks
-            p19_no_task_waits_behind_another_while_a_thread_is_free
             one_thread_runs_tasks_in_order
-            every_task_once_from_many_threads
+            every_task_runs_once_or_comes_back
             waits_are_measured_if_asked_for
         }
         growth {
-            p2_a_thread_that_waits_is_used_again
             p2_a_thread_is_started_only_when_none_waits
             p2_a_slow_start_starts_no_others
-            p3_core_threads_first_if_asked_for
+            p2_p3_a_thread_is_used_again_or_the_core_comes_first
             p9_threads_are_started_before_their_tasks
-            p9_a_pool_without_core_threads
-            p10_bad_settings_are_refused
             p11_a_pool_grows_and_shrinks_at_work
-            p11_many_resizes_under_load
             p11_a_pool_grows_for_what_waits
             p12_a_pool_shrinks_to_its_core
-            p12_core_threads_leave_if_they_may
-            p13_keep_alive_against_execute
             p14_low_load_shrinks_a_pool_that_has_grown
             p22_an_idle_pool_uses_no_cpu
-            w9_threads_first_then_the_queue
         }
         rejection {
             p4_return
-            p4_caller_runs
             p4_discard
-            p4_discard_oldest
-            p4_block_until_there_is_room
+            p4_try_calls_return_at_once
             p4_block_until_the_time_is_up
             p4_block_until_the_time_is_up_beside_a_start
             p4_blocked_callers_are_sent_away
-            p4_many_blocked_callers_all_get_through
-            p4_try_calls_return_at_once
             the_bound_is_exact
         }
         lifecycle {
             p5_after_a_shutdown_nothing_is_accepted_and_all_is_done
             p6_shutdown_now_returns_what_has_not_begun
-            p6_the_stop_token_tells_those_that_have
             p7_await_termination
-            p16_execute_against_shutdown_now
-            p16_execute_against_shutdown
-            p18_hooks_names_and_stacks
-            p18_hooks_may_panic
-            p20_dropping_the_last_handle_joins
-            p20_dropping_the_last_handle_detaches_if_asked_for
-            p20_a_worker_does_not_wait_for_itself
-            p20_a_worker_drops_the_last_handle
-            p20_a_thread_local_of_a_worker_does_not_wait
-            p20_what_comes_after_a_worker_does_not_wait
-            p20_a_start_does_not_wait_for_the_end
+            p18_names_and_stacks
+            p20_dropping_the_last_handle_joins_or_detaches
+            p20_a_task_drops_the_last_handle
+            p20_a_thread_that_has_left_does_not_wait
+            p20_a_start_that_joins_a_task_panics
             p20_a_start_brings_tasks
-            p20_a_start_brings_tasks_to_a_full_pool
             p20_starts_of_two_pools_bring_tasks_to_each_other
-            what_the_pool_calls_may_call_the_pool
             p21_thread_locals_are_dropped_when_join_returns
+            p21_a_task_that_goes_with_its_worker_is_dropped_when_join_returns
             a_pool_without_threads_terminates
+            what_the_pool_calls_may_call_the_pool
         }
         scopes {
-            scopes_wait_for_all_their_tasks
             scopes_wait_for_tasks_that_others_have_begun
             scopes_nest_in_a_pool_of_one_thread
             scopes_need_no_thread
-            tasks_of_a_scope_add_tasks
-            a_panic_comes_out_when_all_is_over
             tasks_do_not_run_while_their_scope_unwinds
             what_is_left_of_a_scope_does_nothing
         }
         failures {
             p15_the_first_start_fails
-            p15_a_further_start_fails
-            p15_now_and_then_a_start_fails
-            p15_a_worker_is_never_run
+            p15_a_worker_that_is_lost_is_replaced_once
             p15_a_worker_is_run_too_late
-            p15_callers_that_rely_on_a_start_that_fails
             p15_a_thread_that_is_left_relies_on_no_start
         }
         errors {
+            p10_bad_settings_are_refused
             panics_name_the_callers_line
             errors_read_well_in_a_log
-            a_name_with_a_zero_byte_is_refused
         }
         panics {
             the_table_is_true

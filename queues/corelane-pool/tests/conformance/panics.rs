@@ -1,14 +1,13 @@
 //! What a panic of users' code leaves behind, at each place where the pool runs such code: the table in the crate's
 //! documentation, row by row, over every way to queue.
 
-use crate::support::{ALL, LONG, QUEUES, UNFAIR, builder, bump, occupy, until};
-use corelane_pool::{Builder, JoinError, Queueing, Reason, Rejected, Rejection, Task, ThreadPool, Worker};
+use crate::support::{ALL, LONG, QUEUES, builder, bump, occupy, settle, start, until};
+use corelane_pool::{Builder, JoinError, Queueing, Reason, Rejected, Rejection, Task, ThreadPool};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 const PAGE: &str = include_str!("../../src/lib.rs");
@@ -56,24 +55,24 @@ impl Drop for Bites {
     }
 }
 
-/// A pool, and the panics of which its handler is told.
-struct Told {
+/// A pool, and the panics that its handler gets.
+struct Reports {
     pool: ThreadPool,
     panics: Receiver<&'static str>,
 }
 
-fn told(builder: Builder) -> Told {
+fn reports(builder: Builder) -> Reports {
     let (sender, panics) = channel();
     let sender = Mutex::new(sender);
-    let tell = move |payload: Box<dyn std::any::Any + Send>| {
+    let report = move |payload: Box<dyn std::any::Any + Send>| {
         sender.lock().unwrap().send(*payload.downcast::<&'static str>().expect("a word of this file")).unwrap();
     };
-    Told { pool: builder.on_panic(tell).build().unwrap(), panics }
+    Reports { pool: builder.on_panic(report).build().unwrap(), panics }
 }
 
-impl Told {
-    /// The pool goes on and ends. Its handler was told of these panics, and so many were counted.
-    fn ends(self, told: &[&'static str], counted: u64) {
+impl Reports {
+    /// The pool goes on and ends. Its handler got these panics, and so many were counted.
+    fn ends(self, reported: &[&'static str], counted: u64) {
         let mut task = Some(|| 6);
         let mut handle = None;
         until("a thread takes a task", || {
@@ -85,27 +84,23 @@ impl Told {
         });
         let Ok(outcome) = handle.unwrap().join_timeout(LONG) else { panic!("the task never ends") };
         assert_eq!(outcome.unwrap(), 6);
-        self.has_ended(told, counted);
+        self.has_ended(reported, counted);
     }
 
-    fn has_ended(self, told: &[&'static str], counted: u64) {
+    fn has_ended(self, reported: &[&'static str], counted: u64) {
         self.pool.shutdown();
         assert!(self.pool.await_termination(LONG), "{:?}", self.pool);
         let counts = self.pool.counts();
         assert_eq!((counts.threads, counts.active, counts.queued, counts.panicked), (0, 0, 0, counted));
-        // What is told after the end of a thread, too.
+        // What is reported after the end of a thread, too.
         let Self { pool, panics } = self;
         drop(pool);
         let sorted = |mut panics: Vec<&'static str>| {
             panics.sort_unstable();
             panics
         };
-        assert_eq!(sorted(panics.iter().collect()), sorted(told.to_vec()));
+        assert_eq!(sorted(panics.iter().collect()), sorted(reported.to_vec()));
     }
-}
-
-fn start(worker: Worker) -> io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name(worker.name().to_owned()).spawn(move || worker.run())
 }
 
 /// The payload with which this panics.
@@ -120,38 +115,35 @@ fn assert_no_thread<T>(rejected: &Rejected<T>) {
     assert!(matches!(rejected.reason(), Reason::NoThread(_)), "{rejected}");
 }
 
-/// Without a queue a thread may not yet wait although its task is over.
-fn settle(pool: &ThreadPool) {
-    until("all wait", || pool.waiting_threads() == pool.counts().threads);
-}
-
 fn a_task(queueing: Queueing) {
-    let Told { pool, panics } = told(builder(queueing, 1, 1));
+    let Reports { pool, panics } = reports(builder(queueing, 1, 1));
     let thread = pool.spawn(|| std::thread::current().id()).unwrap().join().unwrap();
     settle(&pool);
-    pool.execute(|| panic_any("nobody asks")).unwrap();
+    pool.execute(|| panic_any("without a handle")).unwrap();
     settle(&pool);
-    let handle = pool.spawn(|| panic_any("somebody asks")).unwrap();
+    drop(pool.spawn(|| panic_any("handle dropped at once")).unwrap());
+    settle(&pool);
+    let handle = pool.spawn(|| panic_any("joined")).unwrap();
     let Err(JoinError::Panicked(payload)) = handle.join() else { panic!("it panics") };
-    assert_eq!(payload.downcast_ref(), Some(&"somebody asks"));
+    assert_eq!(payload.downcast_ref(), Some(&"joined"));
     settle(&pool);
-    let handle = pool.spawn(|| panic_any("nobody asks any more")).unwrap();
+    let handle = pool.spawn(|| panic_any("handle dropped late")).unwrap();
     until("it has panicked", || handle.is_finished());
     drop(handle);
     settle(&pool);
     assert_eq!(pool.spawn(|| std::thread::current().id()).unwrap().join().unwrap(), thread);
-    Told { pool, panics }.ends(&["nobody asks", "nobody asks any more"], 3);
+    Reports { pool, panics }.ends(&["without a handle", "handle dropped at once", "handle dropped late"], 4);
 }
 
 fn a_task_of_a_scope(queueing: Queueing) {
-    let told = told(builder(queueing, 2, 2));
+    let reports = reports(builder(queueing, 2, 2));
     let (begun, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let panics = || {
         bump(&begun);
         panic_any("of a scope")
     };
     let payload = panic_of(|| {
-        told.pool.scope(|scope| {
+        reports.pool.scope(|scope| {
             // Two in threads of the pool, which has one for each; the third one may be left for the scope's own.
             (0..2).for_each(|_| scope.spawn(panics));
             until("both have begun", || begun.load(SeqCst) == 2);
@@ -162,21 +154,21 @@ fn a_task_of_a_scope(queueing: Queueing) {
         })
     });
     assert_eq!((payload, ran.into_inner()), ("of a scope", 3));
-    told.ends(&["of a scope", "of a scope", "a drop"], 4);
+    reports.ends(&["of a scope", "of a scope", "a drop"], 4);
 }
 
 fn the_closure_of_a_scope(queueing: Queueing) {
-    let told = told(builder(queueing, 2, 2));
+    let reports = reports(builder(queueing, 2, 2));
     let ran = AtomicUsize::new(0);
     let payload = panic_of(|| {
-        told.pool.scope(|scope| {
+        reports.pool.scope(|scope| {
             scope.spawn(|| bump(&ran));
             scope.spawn(|| panic_any("of a task"));
             panic_any("of the closure")
         })
     });
     assert_eq!((payload, ran.into_inner()), ("of the closure", 1));
-    told.ends(&["of a task"], 1);
+    reports.ends(&["of a task"], 1);
 }
 
 fn a_task_that_its_caller_runs(queueing: Queueing) {
@@ -186,61 +178,52 @@ fn a_task_that_its_caller_runs(queueing: Queueing) {
         return;
     }
     let queueing = if QUEUES.contains(&queueing) { Queueing::Bounded(1) } else { queueing };
-    let Told { pool, panics } = told(builder(queueing, 1, 1).rejection(Rejection::CallerRuns));
+    let Reports { pool, panics } = reports(builder(queueing, 1, 1).rejection(Rejection::CallerRuns));
     let gate = occupy(&pool, 1);
     if queueing == Queueing::Bounded(1) {
         pool.execute(|| ()).unwrap();
     }
     let caller = pool.clone();
     let outcome = other.spawn(move || {
+        let here = std::thread::current().id();
+        assert_eq!(caller.spawn(|| std::thread::current().id()).unwrap().join().unwrap(), here);
         caller.execute(|| panic_any("of its caller")).unwrap();
-        caller.spawn(|| panic_any("told by its handle")).unwrap().join()
+        caller.spawn(|| panic_any("of its handle")).unwrap().join()
     });
     let Err(JoinError::Panicked(payload)) = outcome.unwrap().join().unwrap() else { panic!("it panics") };
-    assert_eq!(payload.downcast_ref(), Some(&"told by its handle"));
+    assert_eq!(payload.downcast_ref(), Some(&"of its handle"));
     assert!(other.join());
     assert_eq!(other.counts().panicked, 0);
     gate.open();
-    Told { pool, panics }.ends(&["of its caller"], 2);
+    Reports { pool, panics }.ends(&["of its caller"], 2);
 }
 
 fn the_drop_of_a_result(queueing: Queueing) {
-    let told = told(builder(queueing, 1, 1));
+    let reports = reports(builder(queueing, 1, 1));
     let (dropped, is_dropped) = channel::<()>();
-    drop(told.pool.spawn(move || {
+    drop(reports.pool.spawn(move || {
         is_dropped.recv().unwrap_err();
         Bites
     }));
     drop(dropped);
-    told.ends(&["a drop"], 1);
+    reports.ends(&["a drop"], 1);
 }
 
 fn the_drop_of_a_task(queueing: Queueing) {
     // Discarded.
     if queueing != Queueing::Unbounded {
-        for rejection in [Rejection::Discard, Rejection::DiscardOldest] {
-            let queueing = if QUEUES.contains(&queueing) { Queueing::Bounded(1) } else { queueing };
-            let told = told(builder(queueing, 1, 1).rejection(rejection));
-            let gate = occupy(&told.pool, 1);
-            let bites = Bites;
-            let first = told.pool.spawn(move || std::mem::forget(bites)).unwrap();
-            if queueing == Queueing::Bounded(1) && rejection == Rejection::Discard {
-                let bites = Bites;
-                let second = told.pool.spawn(move || std::mem::forget(bites)).unwrap();
-                assert!(matches!(second.join(), Err(JoinError::Dropped)));
-                gate.open();
-                first.join().unwrap();
-            } else {
-                told.pool.execute(|| ()).unwrap();
-                assert!(matches!(first.join(), Err(JoinError::Dropped)));
-                gate.open();
-            }
-            told.ends(&["a drop"], 1);
-        }
+        let queueing = if QUEUES.contains(&queueing) { Queueing::Bounded(1) } else { queueing };
+        let reports = reports(builder(queueing, 1, 1).rejection(Rejection::DiscardOldest));
+        let (gate, bites) = (occupy(&reports.pool, 1), Bites);
+        let first = reports.pool.spawn(move || std::mem::forget(bites)).unwrap();
+        reports.pool.execute(|| ()).unwrap();
+        assert!(matches!(first.join(), Err(JoinError::Dropped)));
+        gate.open();
+        reports.ends(&["a drop"], 1);
     }
     // With its worker, in the thread, while that thread panics.
     let first = AtomicBool::new(true);
-    let told = told(builder(queueing, 0, 1).start_with(move |worker| {
+    let reports = reports(builder(queueing, 0, 1).start_with(move |worker| {
         if !first.swap(false, SeqCst) {
             return start(worker);
         }
@@ -256,21 +239,21 @@ fn the_drop_of_a_task(queueing: Queueing) {
         thread
     }));
     let bites = Bites;
-    let handle = told.pool.spawn(move || std::mem::forget(bites)).unwrap();
+    let handle = reports.pool.spawn(move || std::mem::forget(bites)).unwrap();
     assert!(matches!(handle.join(), Err(JoinError::Dropped)));
-    until("it is uncounted", || told.pool.counts().threads == 0);
-    until("it is told", || told.pool.counts().panicked == 1);
-    told.ends(&["a drop"], 1);
+    until("it is uncounted", || reports.pool.counts().threads == 0);
+    until("it is reported", || reports.pool.counts().panicked == 1);
+    reports.ends(&["a drop"], 1);
     // With its worker, in `start_with`: it comes back.
-    let told = self::told(builder(queueing, 0, 1).start_with(|worker| {
+    let reports = self::reports(builder(queueing, 0, 1).start_with(|worker| {
         drop(worker);
         std::thread::Builder::new().spawn(|| ())
     }));
     let bites = Bites;
-    let rejected = told.pool.spawn(move || std::mem::forget(bites)).unwrap_err();
+    let rejected = reports.pool.spawn(move || std::mem::forget(bites)).unwrap_err();
     assert_no_thread(&rejected);
     rejected.into_task()();
-    told.has_ended(&[], 0);
+    reports.has_ended(&[], 0);
 }
 
 fn a_hook(queueing: Queueing) {
@@ -280,25 +263,24 @@ fn a_hook(queueing: Queueing) {
         .after_task(|| panic_any("after"))
         .on_thread_stop(|_| panic_any("stop"))
         .on_terminated(|| panic_any("terminated"));
-    told(hooks).ends(&["start", "before", "after", "stop", "terminated"], 5);
+    reports(hooks).ends(&["start", "before", "after", "stop", "terminated"], 5);
+}
+
+fn ends_here(builder: Builder, payload: impl Send + 'static) {
+    let pool = builder.build().unwrap();
+    pool.execute(|| panic_any(payload)).unwrap();
+    settle(&pool);
+    assert_eq!(pool.spawn(|| 6).unwrap().join().unwrap(), 6);
+    assert!(pool.join());
+    assert_eq!((pool.counts().completed, pool.counts().panicked), (2, 1));
 }
 
 fn on_panic(queueing: Queueing) {
-    let pool = builder(queueing, 1, 1).on_panic(|_| panic_any(Bites)).build().unwrap();
-    pool.execute(|| panic_any("the task")).unwrap();
-    settle(&pool);
-    assert_eq!(pool.spawn(|| 6).unwrap().join().unwrap(), 6);
-    assert!(pool.join());
-    assert_eq!((pool.counts().completed, pool.counts().panicked), (2, 1));
+    ends_here(builder(queueing, 1, 1).on_panic(|_| panic_any(Bites)), "the task");
 }
 
 fn the_drop_of_a_payload(queueing: Queueing) {
-    let pool = builder(queueing, 1, 1).build().unwrap();
-    pool.execute(|| panic_any(Bites)).unwrap();
-    settle(&pool);
-    assert_eq!(pool.spawn(|| 6).unwrap().join().unwrap(), 6);
-    assert!(pool.join());
-    assert_eq!((pool.counts().completed, pool.counts().panicked), (2, 1));
+    ends_here(builder(queueing, 1, 1), Bites);
 }
 
 /// When a start fails: with a thread or without, and whether that thread has begun by then.
@@ -310,7 +292,7 @@ enum When {
 }
 
 /// A pool of one thread whose first start fails, by a panic or by an error.
-fn whose_start_fails(queueing: Queueing, when: When, panics: bool) -> Told {
+fn whose_start_fails(queueing: Queueing, when: When, panics: bool) -> Reports {
     let (first, begun) = (AtomicBool::new(true), Arc::new(AtomicBool::new(false)));
     let begins = begun.clone();
     let start = move |worker| {
@@ -323,15 +305,15 @@ fn whose_start_fails(queueing: Queueing, when: When, panics: bool) -> Told {
         until("it has begun", || when != When::Begun || begun.load(SeqCst));
         if panics { panic_any("a start") } else { Err(io::ErrorKind::WouldBlock.into()) }
     };
-    told(builder(queueing, 0, 1).on_thread_start(move |_| begins.store(true, SeqCst)).start_with(start))
+    reports(builder(queueing, 0, 1).on_thread_start(move |_| begins.store(true, SeqCst)).start_with(start))
 }
 
 fn whether_starts_fail(queueing: Queueing, when: When) {
     for panics in [true, false] {
-        let told = whose_start_fails(queueing, when, panics);
+        let reports = whose_start_fails(queueing, when, panics);
         let ran = Arc::new(AtomicUsize::new(0));
         let counter = ran.clone();
-        let accepted = match told.pool.execute(move || bump(&counter)) {
+        let accepted = match reports.pool.execute(move || bump(&counter)) {
             Ok(()) => true,
             Err(rejected) => {
                 assert_no_thread(&rejected);
@@ -345,61 +327,20 @@ fn whether_starts_fail(queueing: Queueing, when: When) {
             When::Beside => {}
             When::Begun => assert!(accepted),
         }
-        assert_eq!(told.pool.counts().failed_starts, 1);
+        assert_eq!(reports.pool.counts().failed_starts, 1);
         let panics = if panics { vec!["a start"] } else { vec![] };
-        told.ends(&panics, panics.len() as u64);
+        reports.ends(&panics, panics.len() as u64);
         assert_eq!(ran.load(SeqCst), 1, "once");
         // Without a task.
-        let told = whose_start_fails(queueing, when, !panics.is_empty());
-        let started = told.pool.prestart(1);
+        let reports = whose_start_fails(queueing, when, !panics.is_empty());
+        let started = reports.pool.prestart(1);
         assert!(when == When::Beside || started.is_ok() == (when == When::Begun));
-        told.ends(&panics, panics.len() as u64);
+        reports.ends(&panics, panics.len() as u64);
     }
 }
 
 fn start_with_before(queueing: Queueing) {
     whether_starts_fail(queueing, When::NoThread);
-    // In a thread of the pool, which starts others for what waits.
-    if QUEUES.contains(&queueing) {
-        let permit = AtomicBool::new(true);
-        let told = told(builder(queueing, 0, 2).name("own").start_with(move |worker| {
-            if permit.swap(false, SeqCst) {
-                return start(worker);
-            }
-            let is_own = std::thread::current().name().is_some_and(|name| name.starts_with("own"));
-            if is_own { panic_any("a start") } else { Err(io::ErrorKind::WouldBlock.into()) }
-        }));
-        let gate = occupy(&told.pool, 1);
-        let ran = Arc::new(AtomicUsize::new(0));
-        for _ in 0..3 {
-            let counter = ran.clone();
-            told.pool.execute(move || bump(&counter)).unwrap();
-        }
-        gate.open();
-        until("all have run", || ran.load(SeqCst) == 3);
-        settle(&told.pool);
-        let failed = told.pool.counts().panicked;
-        assert!(failed > 0 && told.pool.counts().failed_starts == 3 + failed);
-        told.ends(&vec!["a start"; failed as usize], failed);
-    }
-    // By new limits, for one caller that waits and one that comes.
-    if queueing == UNFAIR {
-        let permit = AtomicBool::new(true);
-        let told =
-            told(builder(queueing, 0, 1).rejection(Rejection::Block(LONG)).start_with(move |worker| {
-                if permit.swap(false, SeqCst) { start(worker) } else { panic_any("a start") }
-            }));
-        let gate = occupy(&told.pool, 1);
-        std::thread::scope(|scope| {
-            // Opened if this fails.
-            let gate = gate;
-            scope.spawn(|| told.pool.execute(|| ()).unwrap());
-            std::thread::sleep(Duration::from_millis(20));
-            told.pool.set_max_threads(4).unwrap();
-            gate.open();
-        });
-        told.ends(&["a start"], 1);
-    }
 }
 
 fn start_with_after(queueing: Queueing) {
@@ -432,7 +373,7 @@ impl std::error::Error for Calls {}
 fn the_drop_of_an_error(queueing: Queueing) {
     let (permit, place) = (AtomicBool::new(true), Arc::new(Mutex::new(None)));
     let knows = place.clone();
-    let Told { pool, panics } = told(builder(queueing, 0, 2).start_with(move |worker| {
+    let Reports { pool, panics } = reports(builder(queueing, 0, 2).start_with(move |worker| {
         if permit.swap(false, SeqCst) { start(worker) } else { Err(io::Error::other(Calls(knows.clone()))) }
     }));
     *place.lock().unwrap() = Some(pool.clone());
@@ -450,20 +391,20 @@ fn the_drop_of_an_error(queueing: Queueing) {
     settle(&pool);
     *place.lock().unwrap() = None;
     let counted = pool.counts().panicked;
-    Told { pool, panics }.ends(&vec!["an error"; counted as usize], counted);
+    Reports { pool, panics }.ends(&vec!["an error"; counted as usize], counted);
 }
 
 fn around_run(queueing: Queueing) {
-    let told = told(builder(queueing, 0, 2).keep_alive(Duration::from_millis(1)).start_with(|worker| {
+    let reports = reports(builder(queueing, 0, 2).keep_alive(Duration::from_millis(1)).start_with(|worker| {
         std::thread::Builder::new().spawn(move || {
             worker.run();
             panic_any(Bites);
         })
     }));
-    // One is joined by the other, or both by who waits for the end.
-    occupy(&told.pool, 2).open();
-    until("both have left", || told.pool.counts().threads == 0);
-    told.ends(&[], 0);
+    // One is joined by the other, or both by the caller that waits for the end.
+    occupy(&reports.pool, 2).open();
+    until("both have left", || reports.pool.counts().threads == 0);
+    reports.ends(&[], 0);
 }
 
 fn the_drop_of_hooks(queueing: Queueing) {

@@ -1,12 +1,11 @@
-use crate::support::{ALL, Gate, LONG, T, UNFAIR, builder, bump, occupy, until};
-use corelane_pool::{Fairness, JoinError, Queueing, Reason, Rejection, ThreadPool};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::support::{ALL, Gate, T, UNFAIR, builder, occupy, until};
+use corelane_pool::{Queueing, Reason, Rejection, ThreadPool};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 /// Pools with one thread that is busy, and no room.
 fn full(rejection: Rejection) -> impl Iterator<Item = (ThreadPool, Gate)> {
-    [UNFAIR, Queueing::HandOff(Fairness::Fair), Queueing::Bounded(2)].into_iter().map(move |queueing| {
+    [ALL[0], ALL[1], Queueing::Bounded(2)].into_iter().map(move |queueing| {
         let pool = builder(queueing, 1, 1).rejection(rejection).build().unwrap();
         let gate = occupy(&pool, 1);
         while pool.try_execute(|| ()).is_ok() {}
@@ -16,60 +15,44 @@ fn full(rejection: Rejection) -> impl Iterator<Item = (ThreadPool, Gate)> {
 
 pub(crate) fn p4_return() {
     for (pool, gate) in full(Rejection::Return) {
-        let rejected = pool.execute(|| ()).unwrap_err();
+        let (sender, receiver) = channel();
+        let rejected = pool.execute(move || sender.send(4).unwrap()).unwrap_err();
         assert!(matches!(rejected.reason(), Reason::Saturated));
-        let rejected = pool.spawn(|| 5).unwrap_err();
-        assert_eq!(rejected.into_task()(), 5);
-        gate.open();
+        assert_eq!(pool.spawn(|| 5).unwrap_err().into_task()(), 5);
         assert!(pool.counts().rejected >= 2);
-    }
-}
-
-pub(crate) fn p4_caller_runs() {
-    for (pool, gate) in full(Rejection::CallerRuns) {
-        let here = std::thread::current().id();
-        assert_eq!(pool.spawn(|| std::thread::current().id()).unwrap().join().unwrap(), here);
-        // A panic stays the task's.
-        pool.execute(|| panic!("in the caller")).unwrap();
-        assert!(matches!(pool.spawn(|| panic!("again")).unwrap().join(), Err(JoinError::Panicked(_))));
         gate.open();
+        until("all wait", || pool.waiting_threads() == 1);
+        pool.execute_task(rejected.into_task()).unwrap();
+        assert_eq!(receiver.recv(), Ok(4));
     }
 }
 
 pub(crate) fn p4_discard() {
-    for (pool, gate) in full(Rejection::Discard) {
-        let handle = pool.spawn(|| 1).unwrap();
-        assert!(matches!(handle.join(), Err(JoinError::Dropped)));
-        assert_eq!(pool.counts().discarded, 1);
+    let hand_off = [None; 5];
+    let [first, last] = [[Some(0), Some(1), None, None, None], [None, None, None, Some(3), Some(4)]];
+    for (queueing, rejection, results) in [
+        (UNFAIR, Rejection::Discard, hand_off),
+        (UNFAIR, Rejection::DiscardOldest, hand_off),
+        (Queueing::Bounded(2), Rejection::Discard, first),
+        (Queueing::Bounded(2), Rejection::DiscardOldest, last),
+    ] {
+        let pool = builder(queueing, 1, 1).rejection(rejection).build().unwrap();
+        let gate = occupy(&pool, 1);
+        let handles = [0, 1, 2, 3, 4].map(|i| pool.spawn(move || i).unwrap());
+        let discarded = results.iter().filter(|result| result.is_none()).count();
+        assert_eq!((pool.counts().queued, pool.counts().discarded), (5 - discarded, discarded as u64));
         gate.open();
+        assert_eq!(handles.map(|handle| handle.join().ok()), results);
     }
 }
 
-pub(crate) fn p4_discard_oldest() {
-    let pool = builder(Queueing::Bounded(2), 1, 1).rejection(Rejection::DiscardOldest).build().unwrap();
-    let gate = occupy(&pool, 1);
-    let handles: Vec<_> = (0..5).map(|i| pool.spawn(move || i).unwrap()).collect();
-    assert_eq!(pool.counts().queued, 2);
-    gate.open();
-    let results: Vec<_> = handles.into_iter().map(|handle| handle.join().ok()).collect();
-    assert_eq!(results, [None, None, None, Some(3), Some(4)]);
-    assert_eq!(pool.counts().discarded, 3);
-
-    let pool = builder(UNFAIR, 1, 1).rejection(Rejection::DiscardOldest).build().unwrap();
-    let gate = occupy(&pool, 1);
-    assert!(matches!(pool.spawn(|| 1).unwrap().join(), Err(JoinError::Dropped)));
-    gate.open();
-}
-
-pub(crate) fn p4_block_until_there_is_room() {
-    for (pool, gate) in full(Rejection::Block(LONG)) {
-        std::thread::scope(|scope| {
-            let blocked = scope.spawn(|| pool.spawn(|| 5).unwrap().join().unwrap());
-            std::thread::sleep(T);
-            assert!(!blocked.is_finished());
+pub(crate) fn p4_try_calls_return_at_once() {
+    for rejection in [Rejection::CallerRuns, Rejection::Block(Duration::MAX), Rejection::Discard] {
+        for (pool, gate) in full(rejection) {
+            assert!(matches!(pool.try_execute(|| panic!("ran")).unwrap_err().reason(), Reason::Saturated));
+            assert!(matches!(pool.try_spawn(|| panic!("ran")).unwrap_err().reason(), Reason::Saturated));
             gate.open();
-            assert_eq!(blocked.join().unwrap(), 5);
-        });
+        }
     }
 }
 
@@ -77,8 +60,7 @@ pub(crate) fn p4_block_until_the_time_is_up() {
     for (pool, gate) in full(Rejection::Block(T)) {
         let start = Instant::now();
         let rejected = pool.spawn(|| 5).unwrap_err();
-        assert!(start.elapsed() >= T);
-        assert!(matches!(rejected.reason(), Reason::TimedOut));
+        assert!(start.elapsed() >= T && matches!(rejected.reason(), Reason::TimedOut), "{rejected}");
         assert_eq!(rejected.into_task()(), 5);
         gate.open();
     }
@@ -119,44 +101,10 @@ pub(crate) fn p4_blocked_callers_are_sent_away() {
             std::thread::sleep(T);
             pool.shutdown();
             for blocked in blocked {
-                let rejected = blocked.join().unwrap().unwrap_err();
-                assert!(matches!(rejected.reason(), Reason::ShutDown));
+                assert!(matches!(blocked.join().unwrap().unwrap_err().reason(), Reason::ShutDown));
             }
         });
         gate.open();
-    }
-}
-
-pub(crate) fn p4_many_blocked_callers_all_get_through() {
-    for queueing in [UNFAIR, Queueing::HandOff(Fairness::Fair), Queueing::Bounded(1), Queueing::Bounded(7)] {
-        let pool = builder(queueing, 0, 2)
-            .keep_alive(Duration::from_micros(1))
-            .rejection(Rejection::Block(LONG))
-            .build()
-            .unwrap();
-        let ran = Arc::new(AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| {
-                    for _ in 0..500 {
-                        let ran = ran.clone();
-                        pool.execute(move || bump(&ran)).unwrap();
-                    }
-                });
-            }
-        });
-        assert!(pool.join());
-        assert_eq!(ran.load(SeqCst), 4_000);
-    }
-}
-
-pub(crate) fn p4_try_calls_return_at_once() {
-    for rejection in [Rejection::CallerRuns, Rejection::Block(Duration::MAX), Rejection::Discard] {
-        for (pool, gate) in full(rejection) {
-            assert!(matches!(pool.try_execute(|| panic!("ran")).unwrap_err().reason(), Reason::Saturated));
-            assert!(matches!(pool.try_spawn(|| panic!("ran")).unwrap_err().reason(), Reason::Saturated));
-            gate.open();
-        }
     }
 }
 
@@ -166,12 +114,10 @@ pub(crate) fn the_bound_is_exact() {
     for _ in 0..200 {
         let gates: Vec<Gate> = (0..12).map(|_| Gate::new()).collect();
         for gate in &gates {
-            let gate = gate.clone();
             until("there is room", || {
                 let gate = gate.clone();
                 pool.execute(move || gate.pass()).is_ok()
             });
-            drop(gate);
         }
         // Two have begun, ten wait.
         until("two have begun", || pool.counts().active == 2);

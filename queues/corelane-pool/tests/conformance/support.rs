@@ -1,9 +1,11 @@
 //! What the tests share.
 
-use corelane_pool::{Builder, Fairness, Queueing, ThreadPool};
+use corelane_pool::{Builder, Fairness, Queueing, ThreadPool, Worker};
 use std::cell::RefCell;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Short, and longer than any spin.
@@ -25,22 +27,33 @@ pub(crate) fn bump(count: &AtomicUsize) {
     count.fetch_add(1, SeqCst);
 }
 
-/// Called by the destructor of a thread-local.
-struct Late(Option<Box<dyn FnOnce()>>);
+/// Calls a closure when it is dropped.
+pub(crate) struct AtDrop(Option<Box<dyn FnOnce() + Send>>);
 
-impl Drop for Late {
+impl AtDrop {
+    pub(crate) fn call(call: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(call)))
+    }
+}
+
+impl Drop for AtDrop {
     fn drop(&mut self) {
         self.0.take().into_iter().for_each(|call| call());
     }
 }
 
 thread_local! {
-    static LATE: RefCell<Late> = const { RefCell::new(Late(None)) };
+    static LATE: RefCell<Option<AtDrop>> = const { RefCell::new(None) };
 }
 
-/// Calls this when the thread's locals are dropped.
-pub(crate) fn at_the_end_of_this_thread(call: impl FnOnce() + 'static) {
-    LATE.with_borrow_mut(|late| late.0 = Some(Box::new(call)));
+/// Calls this when the thread's locals are dropped, or in [`end_this_thread`].
+pub(crate) fn at_the_end_of_this_thread(call: impl FnOnce() + Send + 'static) {
+    LATE.set(Some(AtDrop::call(call)));
+}
+
+/// Calls now what is to be called at the end of this thread.
+pub(crate) fn end_this_thread() {
+    drop(LATE.take());
 }
 
 /// What tasks stand before until it is opened. Opened when a test fails, too, whose pool then waits for its tasks.
@@ -116,8 +129,17 @@ pub(crate) fn builder(queueing: Queueing, core: usize, max: usize) -> Builder {
     ThreadPool::builder().queueing(queueing).core_threads(core).max_threads(max)
 }
 
-/// Nanoseconds of CPU time that the process has used.
-#[cfg(target_os = "linux")]
+/// A thread as the pool itself starts it.
+pub(crate) fn start(worker: Worker) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(worker.name().to_owned()).spawn(move || worker.run())
+}
+
+/// Waits until every thread of the pool waits. Without a queue, a thread may not wait yet although its task is over.
+pub(crate) fn settle(pool: &ThreadPool) {
+    until("all wait", || pool.counts().active == 0 && pool.waiting_threads() == pool.counts().threads);
+}
+
+/// CPU time that the process has used.
 pub(crate) fn cpu_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
