@@ -359,6 +359,7 @@ mod barrier {
 #[cfg(corelane_loom)]
 mod barrier {
     use super::{AtomicU32, Relaxed, Release};
+    use alloc::boxed::Box;
     use core::cell::Cell;
     use core::sync::atomic::Ordering::SeqCst;
     use loom::sync::atomic::fence;
@@ -381,6 +382,7 @@ mod barrier {
         static BARRIER: Cell<Barrier> = const { Cell::new(Barrier::Fences) };
         /// A thread of this execution has [waited](outwait).
         static OUTWAITED: Cell<bool> = const { Cell::new(false) };
+        static MEANWHILE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
     }
 
     impl Barrier {
@@ -393,6 +395,13 @@ mod barrier {
         /// To be called when an execution begins.
         pub fn begin() {
             OUTWAITED.set(false);
+            MEANWHILE.set(None);
+        }
+
+        /// The next thread of this execution that closes an end, and would wait for publishers where there is no
+        /// membarrier, makes this call then.
+        pub fn meanwhile(call: impl FnOnce() + 'static) {
+            MEANWHILE.set(Some(Box::new(call)));
         }
     }
 
@@ -413,8 +422,13 @@ mod barrier {
     /// A millisecond passes. After that no publisher overlooks a word any more, and what was published by those that
     /// have overlooked one is to be seen: this thread does not see again what it has seen if there is newer.
     pub(crate) fn outwait() {
-        OUTWAITED.set(true);
-        loom::thread::yield_now();
+        if let Some(call) = MEANWHILE.take() {
+            call();
+        }
+        if parks_are_bounded() {
+            OUTWAITED.set(true);
+            loom::thread::yield_now();
+        }
     }
 
     pub(crate) fn heavy_barrier() {

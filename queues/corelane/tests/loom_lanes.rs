@@ -205,6 +205,20 @@ fn two_receivers_learn_of_a_close() {
     explore_with(Barrier::ReadModifyWrite, quick(0, 1), model);
 }
 
+/// A close that waits for publishers has looked at the lane before: a receiver that found it there gets the item all the
+/// same, before that wait is over.
+#[test]
+fn a_close_keeps_no_wake_up_back() {
+    explore(2, || {
+        let (mut tx, mut rx) = channel(1);
+        let closer = rx.clone();
+        let popper = thread::spawn(move || assert_eq!(rx.pop(), Ok(1)));
+        tx.push(1).unwrap();
+        Barrier::meanwhile(move || popper.join().unwrap());
+        closer.close();
+    });
+}
+
 /// What was accepted is popped; what comes after the close has returned is refused.
 #[test]
 fn a_close_against_pushes() {
