@@ -258,7 +258,7 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         if is_open {
             Control::outwait();
         }
-        outlets.iter().for_each(|outlet| outlet.consumer.lock().seal());
+        outlets.iter().for_each(|outlet| outlet.consumer.lock().end_close());
         self.is_closed.store(true, Release);
         // Only now: a waker that calls the queue finds all of it closed.
         outlets.iter().for_each(|outlet| drop(Leaves { outlet, sleepers: &self.sleepers }));
