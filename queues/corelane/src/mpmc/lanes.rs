@@ -233,7 +233,7 @@ impl<T: Send, W: Strategy> Shared<T, W> {
     /// One more lane; one that is closed from the start if the queue is.
     fn add(&self, wait: W) -> Result<Producer<T, W>, ChannelError> {
         let options = spsc::Options::new().wait(wait).start_at(self.start);
-        let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
+        let (mut producer, consumer) = spsc::channel_with(self.capacity, options)?;
         let consumer = Lock::new(consumer);
         let outlet = Outlet { consumer, wanted: AtomicU32::new(0), is_over: AtomicBool::new(false) };
         let outlet = Arc::new(Padded(outlet));
@@ -241,7 +241,10 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         // first field.
         unsafe { outlet.consumer.lock().control().defer(&outlet.wanted) };
         let mut list = self.list();
-        if !list.is_closed {
+        if list.is_closed {
+            // So its consumer, which goes here, waits for no push beside that.
+            producer.close();
+        } else {
             list.outlets.push(outlet);
             self.version.fetch_add(1, Release);
         }
