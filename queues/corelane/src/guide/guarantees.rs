@@ -32,7 +32,7 @@
 //!
 //! | where your code runs | what a panic there leaves behind |
 //! |---|---|
-//! | the wake-up by a waker | it reaches the panic hook and goes no further; the call goes on, all others are woken |
+//! | the wake-up by a waker | it reaches the panic hook and goes no further; all others are woken, its task is not |
 //! | the drop of a waker | the same |
 //! | the clone of a waker | it goes on in the poll, which has changed nothing |
 //! | the drop of an item, by the last receiver | all others are dropped; then it goes on, maybe in a push beside it |
