@@ -359,6 +359,7 @@ mod barrier {
 #[cfg(corelane_loom)]
 mod barrier {
     use super::{AtomicU32, Relaxed, Release};
+    use alloc::boxed::Box;
     use core::cell::Cell;
     use core::sync::atomic::Ordering::SeqCst;
     use loom::sync::atomic::fence;
@@ -379,8 +380,14 @@ mod barrier {
 
     std::thread_local! {
         static BARRIER: Cell<Barrier> = const { Cell::new(Barrier::Fences) };
-        /// A thread of this execution has [waited](outwait).
-        static OUTWAITED: Cell<bool> = const { Cell::new(false) };
+        /// How often threads of this execution have [waited](outwait).
+        static WAITS: Cell<usize> = const { Cell::new(0) };
+        static MEANWHILE: Cell<Option<Box<dyn FnOnce()>>> = const { Cell::new(None) };
+    }
+
+    loom::thread_local! {
+        /// How many of those waits this thread has come past.
+        static PASSED: Cell<usize> = Cell::new(0);
     }
 
     impl Barrier {
@@ -392,7 +399,14 @@ mod barrier {
 
         /// To be called when an execution begins.
         pub fn begin() {
-            OUTWAITED.set(false);
+            WAITS.set(0);
+            MEANWHILE.set(None);
+        }
+
+        /// The next thread of this execution that closes an end, and would wait for publishers where there is no
+        /// membarrier, makes this call then.
+        pub fn meanwhile(call: impl FnOnce() + 'static) {
+            MEANWHILE.set(Some(Box::new(call)));
         }
     }
 
@@ -404,17 +418,31 @@ mod barrier {
         match BARRIER.get() {
             Barrier::Fences => fence(SeqCst),
             Barrier::ReadModifyWrite => return word.fetch_or(0, Release),
-            Barrier::Nothing | Barrier::Absent => {}
+            Barrier::Nothing => {}
+            Barrier::Absent => pass(),
         }
-        let seen = word.load(Relaxed);
-        if OUTWAITED.get() { word.fetch_or(0, Release) } else { seen }
+        word.load(Relaxed)
     }
 
-    /// A millisecond passes. After that no publisher overlooks a word any more, and what was published by those that
-    /// have overlooked one is to be seen: this thread does not see again what it has seen if there is newer.
+    /// Sees what threads that have waited since had written before.
+    fn pass() {
+        if PASSED.with(|passed| passed.replace(WAITS.get())) != WAITS.get() {
+            fence(SeqCst);
+        }
+    }
+
+    /// A millisecond passes. After that no publisher overlooks what this thread has written before, and what was
+    /// published by those that have overlooked it is to be seen: this thread does not see again what it has seen if
+    /// there is newer. What a thread writes later may be overlooked again.
     pub(crate) fn outwait() {
-        OUTWAITED.set(true);
-        loom::thread::yield_now();
+        if let Some(call) = MEANWHILE.take() {
+            call();
+        }
+        if parks_are_bounded() {
+            WAITS.set(WAITS.get() + 1);
+            pass();
+            loom::thread::yield_now();
+        }
     }
 
     pub(crate) fn heavy_barrier() {

@@ -205,6 +205,20 @@ fn two_receivers_learn_of_a_close() {
     explore_with(Barrier::ReadModifyWrite, quick(0, 1), model);
 }
 
+/// A close that waits for publishers has looked at the lane before: a receiver that found it there gets the item all the
+/// same, before that wait is over.
+#[test]
+fn a_close_keeps_no_wake_up_back() {
+    explore(2, || {
+        let (mut tx, mut rx) = channel(1);
+        let closer = rx.clone();
+        let popper = thread::spawn(move || assert_eq!(rx.pop(), Ok(1)));
+        tx.push(1).unwrap();
+        Barrier::meanwhile(move || popper.join().unwrap());
+        closer.close();
+    });
+}
+
 /// What was accepted is popped; what comes after the close has returned is refused.
 #[test]
 fn a_close_against_pushes() {
@@ -335,6 +349,57 @@ fn an_end_beside_a_push_without_membarrier() {
             ledger.assert_each_dropped_once(1);
         });
     }
+}
+
+/// Two threads close, each of which waits: what was accepted is there when either returns. (Each has seen the lane
+/// before: else loom could go on showing it as it was.)
+#[test]
+fn two_closes_beside_a_push_without_membarrier() {
+    explore_with(Barrier::Absent, 0, || {
+        let ((mut tx, mut rx), ledger) = (channel::<Item>(2), Ledger::default());
+        tx.try_push(ledger.item(0)).ok().unwrap();
+        let (item, mut other) = (ledger.item(1), rx.clone());
+        let sender = thread::spawn(move || (tx.try_push(item).is_ok(), tx));
+        let closer = thread::spawn(move || {
+            let popped = usize::from(other.pop().is_ok());
+            other.close();
+            popped
+        });
+        rx.close();
+        let popped = core::iter::from_fn(|| rx.pop().ok()).count();
+        let popped = popped + closer.join().unwrap();
+        let (accepted, _tx) = sender.join().unwrap();
+        assert_eq!(popped, 1 + usize::from(accepted));
+        drop(rx);
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// A receiver that sleeps and a sender that waits for room, beside a close: both go on, and what was accepted is popped.
+#[test]
+fn a_close_beside_two_waits_without_membarrier() {
+    explore_with(Barrier::Absent, 0, || {
+        let ((mut tx, rx), ledger) = (channel::<Item>(1), Ledger::default());
+        tx.try_push(ledger.item(0)).ok().unwrap();
+        let (item, closer) = (ledger.item(1), rx.clone());
+        let sender = thread::spawn(move || (tx.push(item).is_ok(), tx));
+        let receiver = thread::spawn(move || rx.into_iter().map(|item| item.read()).collect::<Vec<_>>());
+        closer.close();
+        let (accepted, _tx) = sender.join().unwrap();
+        assert!(receiver.join().unwrap().into_iter().eq(0..1 + usize::from(accepted)));
+        ledger.assert_each_dropped_once(2);
+    });
+}
+
+/// No push is beside the end of a lane that is closed from the start: a clone of its sender waits for none.
+#[test]
+fn a_lane_of_a_closed_queue_waits_for_no_push() {
+    explore_with(Barrier::Absent, 0, || {
+        let (tx, rx) = channel::<Item>(1);
+        rx.close();
+        Barrier::meanwhile(|| panic!("it waits"));
+        assert!(tx.clone().is_closed());
+    });
 }
 
 /// A push that has returned is found, whatever another receiver is in the middle of.

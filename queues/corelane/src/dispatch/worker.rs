@@ -19,8 +19,8 @@ use std::vec::Vec;
 
 /// The end that one worker takes its jobs from. `Send`, not `Sync`, not `Clone`.
 ///
-/// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher. A worker that is leaked
-/// instead keeps it.
+/// Dropping it is [leaving](Self::leave): what is in its queue goes back to the dispatcher, and is dropped where there
+/// is none any more. A worker that is leaked instead keeps it.
 ///
 /// ```
 /// use corelane::error::{Closed, PopTimeoutError, TryPopError};
@@ -225,10 +225,9 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// assert_eq!(workers.remove(0).leave(), Err(vec!["a job"]));
     /// ```
     pub fn leave(self) -> Result<(), Vec<T>> {
-        match self.depart(Leave::Orderly) {
-            Err((jobs, _)) if !jobs.is_empty() => Err(jobs),
-            _ => Ok(()),
-        }
+        let Err((receiver, _)) = self.depart(Leave::Orderly) else { return Ok(()) };
+        let jobs: Vec<_> = Self::undone(receiver).collect();
+        if jobs.is_empty() { Ok(()) } else { Err(jobs) }
     }
 
     /// Runs the worker's work, and reports its panic to the dispatcher, with the payload. `None` if it panicked; if
@@ -264,29 +263,35 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
 
     /// Reports a panic to the dispatcher. It goes on here if there is none.
     pub(super) fn depart_by(self, payload: Box<dyn Any + Send>) {
-        if let Err((jobs, Leave::Panic(Some(payload)))) = self.depart(Leave::Panic(Some(payload))) {
-            // The first panic is the one to go on: that of a job's drop has been to the hook, that of its payload, too.
-            if let Err(other) = catch_unwind(AssertUnwindSafe(|| drop(jobs))) {
-                core::mem::forget(other);
-            }
+        if let Err((receiver, Leave::Panic(Some(payload)))) = self.depart(Leave::Panic(Some(payload))) {
+            Self::drop_undone(receiver);
             resume_unwind(payload);
         }
     }
 
-    pub(super) fn depart(self, how: Leave) -> Result<(), (Vec<T>, Leave)> {
+    /// Leaves; the receiver comes back if there is no dispatcher.
+    fn depart(self, how: Leave) -> Result<(), (Q::Receiver<W>, Leave)> {
         let mut this = ManuallyDrop::new(self);
         // SAFETY: `this` is neither used again nor dropped, so each field is taken out once.
         let (receiver, seat, desk) =
             unsafe { (ManuallyDrop::take(&mut this.receiver), ptr::read(&this.seat), ptr::read(&this.desk)) };
         #[cfg(feature = "async")]
         receiver.shared().become_thread();
-        seat.leave(&desk, receiver, how).map_err(|(mut receiver, how)| {
-            let mut jobs = Vec::new();
-            while let Ok(job) = receiver.try_pop() {
-                jobs.push(job);
+        seat.leave(&desk, receiver, how)
+    }
+
+    /// The jobs of a worker that has no dispatcher to give them to.
+    fn undone(mut receiver: Q::Receiver<W>) -> impl Iterator<Item = T> {
+        core::iter::from_fn(move || receiver.try_pop().ok())
+    }
+
+    /// Beside a panic, which is the one to go on: that of a job's drop has been to the hook, that of its payload, too.
+    fn drop_undone(receiver: Q::Receiver<W>) {
+        for job in Self::undone(receiver) {
+            if let Err(other) = catch_unwind(AssertUnwindSafe(|| drop(job))) {
+                core::mem::forget(other);
             }
-            (jobs, how)
-        })
+        }
     }
 }
 
@@ -341,8 +346,9 @@ impl<T, Q: Queue<T>, W: Strategy> Drop for Worker<T, Q, W> {
         let receiver = unsafe { ManuallyDrop::take(&mut self.receiver) };
         #[cfg(feature = "async")]
         receiver.shared().become_thread();
-        // Without a dispatcher what is undone is dropped with the queue.
-        drop(self.seat.leave(&self.desk, receiver, how));
+        if let Err((receiver, Leave::Panic(_))) = self.seat.leave(&self.desk, receiver, how) {
+            Self::drop_undone(receiver);
+        }
     }
 }
 

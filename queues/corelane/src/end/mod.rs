@@ -413,9 +413,18 @@ impl Control {
         self.producer.forget_task();
     }
 
-    /// First half of the consumer's close. Returns whether the producer may publish beside it, as it may not when the
-    /// consumer has closed before. If so, the caller [outwaits](Self::outwait) it, once for all queues that it closes.
-    /// The consumer then takes note of the last item that is published, and says so by [`seal`](Self::seal).
+    /// Closes the queue by its consumer's half, which takes note of the last item that is published by `note`, and says
+    /// behind which position.
+    pub(crate) fn close<C>(half: &mut C, control: fn(&C) -> &Self, note: fn(&mut C) -> usize) {
+        if control(half).begin_close() {
+            Self::outwait();
+        }
+        Self::end_close(half, control, note);
+    }
+
+    /// First half of the consumer's [close](Self::close). Returns whether the producer may publish beside it, as it may
+    /// not when the consumer has closed before. If so, the caller [outwaits](Self::outwait) it, once for all queues
+    /// that it closes.
     pub(crate) fn begin_close(&self) -> bool {
         if self.is_sealed() {
             return false;
@@ -430,22 +439,33 @@ impl Control {
         outwait_publishers();
     }
 
+    /// Second half, unless it is over.
+    pub(crate) fn end_close<C>(half: &mut C, control: fn(&C) -> &Self, note: fn(&mut C) -> usize) {
+        if control(half).is_sealed() {
+            return;
+        }
+        let end = note(half);
+        if !control(half).seal(end) {
+            let end = note(half);
+            debug_assert_eq!(
+                control(half).producer.sealed_at.load(Ordering::Relaxed),
+                end,
+                "nothing is published behind the producer's seal"
+            );
+        }
+    }
+
     /// Says that the consumer pops nothing from `position` on, to a producer that waits, too.
     ///
     /// Returns false if the producer has decided before: it has published more, which is accepted, and publishes
     /// nothing after that. Then the consumer is to take note anew.
-    pub(crate) fn seal(&self, position: usize) -> bool {
+    fn seal(&self, position: usize) -> bool {
         let decided = self.decide(BY_CONSUMER, position);
         self.consumer.set(CLOSED | SEALED | NOTED);
         if self.producer.after_publication() & WAITS != 0 {
             self.wake_or_defer();
         }
         decided == BY_CONSUMER
-    }
-
-    /// Whether the seal that the producer has decided lies there.
-    pub(crate) fn producer_sealed_at(&self, position: usize) -> bool {
-        self.producer.sealed_at.load(Ordering::Relaxed) == position
     }
 
     /// Says that the consumer, which stands at `position`, pops no more, unless it has closed before.

@@ -32,7 +32,7 @@
 //!
 //! | where your code runs | what a panic there leaves behind |
 //! |---|---|
-//! | the wake-up by a waker | it reaches the panic hook and goes no further; the call goes on, all others are woken |
+//! | the wake-up by a waker | it reaches the panic hook and goes no further; all others are woken, its task is not |
 //! | the drop of a waker | the same |
 //! | the clone of a waker | it goes on in the poll, which has changed nothing |
 //! | the drop of an item, by the last receiver | all others are dropped; then it goes on, maybe in a push beside it |
@@ -42,7 +42,7 @@
 //! | the key of a job that came back | it stays with the dispatcher, as do those behind it, and then the new job |
 //! | the work of a worker, in `run` | the dispatcher is told, once; what was in the queue comes back |
 //! | the drop of a job, by a dispatcher | each worker is told that it is gone, and keeps what is in its queue |
-//! | the drop of a job, by a worker that panics | in `run` it reaches the panic hook, and the work's panic goes on |
+//! | the drop of a job, by a worker that panics | it reaches the panic hook, and the worker's panic goes on |
 //! | the closure of `dispatch_collecting` | the result that it was given is gone, and the job is dropped |
 //! | a wait strategy | nothing is popped; one item or job is dropped; what is left of a batch is in the vector |
 //! | `as_ref` of a message | the messages of the batch before it are pushed |

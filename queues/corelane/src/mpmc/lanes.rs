@@ -72,6 +72,8 @@
 //! 6. No waker runs under an outlet's lock: it may call the queue. A receiver whose pop, or close, is to wake the
 //!    sender raises another flag beside that of step 5 instead, while it holds the lock. The next thread that leaves
 //!    the lock with that flag up enters it again, takes the sender's sleeper, leaves, and wakes it.
+//!    A close leaves each lane by the rules of steps 5 and 6, and keeps back no wake-up while it waits for the next lane
+//!    or for the barrier. Of the close itself it tells senders when all lanes are closed: a waker finds all of it so.
 //! 7. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
 //!    its call ends, by the same rules, and wakes the next if there is still something.
 //!
@@ -84,8 +86,8 @@
 //! - senders, sub-acquire-release (drop) → load-acquire before the look at the lanes: when there is no sender left all
 //!   lanes are in the list, and closed. The same with the flag of a close.
 //! - The list of sleepers, and an outlet's flag: by the asymmetric barrier, as said above.
-//! - An outlet's flag, swap-acquire-release on both sides: the thread that takes it down finds in the list of sleepers
-//!   the receiver that has raised it, and at the lane what that receiver would have found.
+//! - An outlet's flag, a read-modify-write-acquire-release on both sides: the thread that takes it down finds in the
+//!   list of sleepers the receiver that has raised it, and at the lane what that receiver would have found.
 //! - The flag for the sender: raised under the lock, and looked at by the same thread when it has left. A thread that
 //!   takes it down holds the lock, and so comes after the pop or the close that raised it.
 //! - A close raises the flags of all lanes, passes one barrier, and seals each lane after that: so each lane's
@@ -231,7 +233,7 @@ impl<T: Send, W: Strategy> Shared<T, W> {
     /// One more lane; one that is closed from the start if the queue is.
     fn add(&self, wait: W) -> Result<Producer<T, W>, ChannelError> {
         let options = spsc::Options::new().wait(wait).start_at(self.start);
-        let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
+        let (mut producer, consumer) = spsc::channel_with(self.capacity, options)?;
         let consumer = Lock::new(consumer);
         let outlet = Outlet { consumer, wanted: AtomicU32::new(0), is_over: AtomicBool::new(false) };
         let outlet = Arc::new(Padded(outlet));
@@ -239,7 +241,10 @@ impl<T: Send, W: Strategy> Shared<T, W> {
         // first field.
         unsafe { outlet.consumer.lock().control().defer(&outlet.wanted) };
         let mut list = self.list();
-        if !list.is_closed {
+        if list.is_closed {
+            // So its consumer, which goes here, waits for no push beside that.
+            producer.close();
+        } else {
             list.outlets.push(outlet);
             self.version.fetch_add(1, Release);
         }
@@ -253,15 +258,21 @@ impl<T: Send, W: Strategy> Shared<T, W> {
             list.outlets.clone()
         };
         let mut is_open = false;
-        outlets.iter().for_each(|outlet| is_open |= outlet.consumer.lock().control().begin_close());
+        for outlet in &outlets {
+            is_open |= outlet.consumer.lock().control().begin_close();
+            outlet.tell(&self.sleepers, ITEM | ROOM);
+        }
         // One barrier for all, and not under a lock: it may take a millisecond.
         if is_open {
             Control::outwait();
         }
-        outlets.iter().for_each(|outlet| outlet.consumer.lock().seal());
+        for outlet in &outlets {
+            outlet.consumer.lock().end_close();
+            outlet.tell(&self.sleepers, ITEM);
+        }
         self.is_closed.store(true, Release);
-        // Only now: a waker that calls the queue finds all of it closed.
-        outlets.iter().for_each(|outlet| drop(Leaves { outlet, sleepers: &self.sleepers }));
+        // Only now: a sender's waker that calls the queue finds all of it closed.
+        outlets.iter().for_each(|outlet| outlet.tell(&self.sleepers, ITEM | ROOM));
         self.sleepers.wake_all();
     }
 
@@ -318,14 +329,14 @@ impl<T: Send, W: Strategy> Outlet<T, W> {
         call(&mut entered.consumer)
     }
 
-    /// Wakes a sleeper for what is left in the lane, and the sender for its room.
+    /// Does what is wanted of these: wakes a sleeper for what is left in the lane, and the sender for its room.
     #[cold]
     #[inline(never)]
-    fn tell(&self, sleepers: &Sleepers) {
-        while load_after_store(&self.wanted) != 0 {
+    fn tell(&self, sleepers: &Sleepers, of: u32) {
+        while load_after_store(&self.wanted) & of != 0 {
             // Another receiver, which then sees the flags when it leaves.
             let Some(mut consumer) = self.consumer.enter(Stay::No, Pauses::Single) else { return };
-            let wanted = self.wanted.swap(0, AcqRel);
+            let wanted = self.wanted.fetch_and(!of, AcqRel) & of;
             let sender = if wanted & ROOM != 0 { consumer.control().producer.lower() } else { None };
             let is_left = wanted & ITEM != 0
                 && consumer.try_peek().map_or_else(|nothing| nothing != TryPopError::Empty, |_| true);
@@ -355,7 +366,7 @@ impl<T: Send, W: Strategy> Drop for Leaves<'_, T, W> {
     #[inline(always)]
     fn drop(&mut self) {
         if load_after_store(&self.outlet.wanted) != 0 {
-            self.outlet.tell(self.sleepers);
+            self.outlet.tell(self.sleepers, ITEM | ROOM);
         }
     }
 }
@@ -526,7 +537,7 @@ impl<T: Send, W: Strategy> Sender<T, W> {
     }
 
     /// Closes the queue for all its handles: no later push succeeds, threads that wait are woken. What is inside can
-    /// still be popped. Waits for receivers in the middle of a pop.
+    /// still be popped. Waits for receivers in the middle of a pop, and for a millisecond where there is no membarrier.
     ///
     /// ```
     /// use corelane::error::Closed;

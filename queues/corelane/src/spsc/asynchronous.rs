@@ -36,6 +36,7 @@
 //!   reads anyway.
 //! - **A waker that panics disturbs no call.** The other end runs the waker in the middle of a call. The panic reaches
 //!   the panic hook and goes no further: the call does what it says, and the task is as if it had not been woken.
+//!   A poll that wakes its own task, to give others a turn, is then pending, and nothing polls the task again.
 //!   Without the feature `std` it ends the program.
 //!
 //! | future | dropped before it was ready |
@@ -529,7 +530,8 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
 
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///
-/// Calls that return no future never wait. Dropping it closes the queue, and drops what is inside.
+/// Calls that return no future never wait. Dropping it closes the queue, and drops what is inside. Where there is no
+/// membarrier a close, or such a drop, makes the thread [sleep for a millisecond](crate::spsc#closing).
 ///
 /// ```
 /// use corelane::error::{Closed, TryPopError};
@@ -698,7 +700,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
         self.consumer.capacity()
     }
 
-    /// As [`Consumer::close`].
+    /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the producer has
+    /// closed before.
     pub fn close(&mut self) {
         self.consumer.close();
     }

@@ -102,11 +102,10 @@ use core::time::Duration;
 /// seen, and returns true.
 pub(crate) fn outwait_publishers() -> bool {
     let overlooked = sync::parks_are_bounded();
-    #[cfg(feature = "std")]
+    #[cfg(corelane_loom)]
+    sync::outwait();
+    #[cfg(all(feature = "std", not(any(corelane_loom, corelane_shuttle))))]
     if overlooked {
-        #[cfg(corelane_loom)]
-        sync::outwait();
-        #[cfg(not(any(corelane_loom, corelane_shuttle)))]
         std::thread::sleep(sleeper::BOUND);
     }
     overlooked

@@ -424,12 +424,33 @@ fn the_drop_of_a_dispatchers_job() {
 }
 
 fn the_drop_of_a_job_by_a_worker_that_panics() {
-    let (items, there) = Odd::several([0, 1, 2]);
-    let (mut dispatcher, mut workers) = dispatch::channel(1, 4);
-    dispatcher.dispatch_batch(&mut { items }).ok().unwrap();
-    drop(dispatcher);
-    assert_eq!(panics(|| workers.remove(0).run(|_| panic!("a worker"))), "a worker");
-    assert_eq!(there.load(SeqCst), 0);
+    /// Its drop panics beside another panic, too.
+    struct Bad(Arc<AtomicUsize>);
+
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, SeqCst);
+            panic!("a job");
+        }
+    }
+
+    for runs in [true, false] {
+        let there = Arc::new(AtomicUsize::new(3));
+        let (mut dispatcher, mut workers) = dispatch::channel(1, 4);
+        let mut jobs = [(); 3].map(|()| Bad(there.clone())).into();
+        dispatcher.dispatch_batch(&mut jobs).ok().unwrap();
+        drop(dispatcher);
+        let worker = workers.remove(0);
+        let works = || match runs {
+            true => worker.run(|_| panic!("a worker")),
+            false => {
+                let _worker = worker;
+                panic!("a worker")
+            }
+        };
+        assert_eq!(panics(works), "a worker");
+        assert_eq!(there.load(SeqCst), 0);
+    }
 }
 
 fn the_closure_of_dispatch_collecting() {

@@ -261,27 +261,16 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     /// Closes the queue: every item accepted before can still be popped, none is accepted after. A producer that waits
     /// is woken.
     ///
-    /// What becomes of an item that is pushed beside it: see [closing](crate::spsc#closing).
+    /// What becomes of an item that is pushed beside it, and how long this takes without membarrier: see
+    /// [closing](crate::spsc#closing).
     pub fn close(&mut self) {
-        if self.raw.control().begin_close() {
-            Control::outwait();
-        }
-        self.seal();
+        Control::close(&mut *self.raw, RawConsumer::control, RawConsumer::seal);
     }
 
     /// Second half of a close, unless it is over.
-    pub(crate) fn seal(&mut self) {
-        if self.raw.control().is_sealed() {
-            return;
-        }
-        let end = self.raw.seal();
-        if !self.raw.control().seal(end) {
-            let end = self.raw.seal();
-            debug_assert!(
-                self.raw.control().producer_sealed_at(end),
-                "nothing is published behind the producer's seal"
-            );
-        }
+    #[cfg(feature = "std")]
+    pub(crate) fn end_close(&mut self) {
+        Control::end_close(&mut *self.raw, RawConsumer::control, RawConsumer::seal);
     }
 
     /// What both ends share.

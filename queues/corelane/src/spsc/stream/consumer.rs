@@ -164,21 +164,10 @@ impl<W, S: Recorder> Consumer<W, S> {
     /// Closes the queue: every message accepted before can still be popped, none is accepted after. A producer that
     /// waits is woken. Looks at each message of one segment.
     ///
-    /// What becomes of a message that is pushed beside it: see [closing](crate::spsc#closing).
+    /// What becomes of a message that is pushed beside it, and how long this takes without membarrier: see
+    /// [closing](crate::spsc#closing).
     pub fn close(&mut self) {
-        if !self.raw.shared.control.is_sealed() {
-            if self.raw.shared.control.begin_close() {
-                Control::outwait();
-            }
-            let end = self.raw.seal();
-            if !self.raw.shared.control.seal(end) {
-                let end = self.raw.seal();
-                debug_assert!(
-                    self.raw.shared.control.producer_sealed_at(end),
-                    "nothing is published behind the producer's seal"
-                );
-            }
-        }
+        Control::close(&mut *self.raw, |half| &half.shared.control, Rx::seal);
     }
 
     /// True once either end has closed or the producer is gone. Then it stays so. There may still be messages to pop.
