@@ -205,8 +205,8 @@ fn two_receivers_learn_of_a_close() {
     explore_with(Barrier::ReadModifyWrite, quick(0, 1), model);
 }
 
-/// A close that waits for publishers has looked at the lane before: a receiver that found it there gets the item all the
-/// same, before that wait is over.
+/// A close that waits for publishers has looked at the lane before: a receiver that found it there gets the item
+/// all the same, before that wait is over.
 #[test]
 fn a_close_keeps_no_wake_up_back() {
     explore(2, || {
@@ -375,7 +375,7 @@ fn two_closes_beside_a_push_without_membarrier() {
     });
 }
 
-/// A receiver that sleeps and a sender that waits for room, beside a close: both go on, and what was accepted is popped.
+/// A receiver that sleeps and a sender that waits for room, beside a close: both go on, and accepted items are popped.
 #[test]
 fn a_close_beside_two_waits_without_membarrier() {
     explore_with(Barrier::Absent, 0, || {

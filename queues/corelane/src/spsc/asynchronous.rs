@@ -700,8 +700,8 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
         self.consumer.capacity()
     }
 
-    /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the producer has
-    /// closed before.
+    /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the producer
+    /// has closed before.
     pub fn close(&mut self) {
         self.consumer.close();
     }
