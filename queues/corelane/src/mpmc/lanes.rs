@@ -72,8 +72,8 @@
 //! 6. No waker runs under an outlet's lock: it may call the queue. A receiver whose pop, or close, is to wake the
 //!    sender raises another flag beside that of step 5 instead, while it holds the lock. The next thread that leaves
 //!    the lock with that flag up enters it again, takes the sender's sleeper, leaves, and wakes it.
-//!    A close leaves each lane by the rules of steps 5 and 6, and keeps back no wake-up while it waits for the barrier or
-//!    the next lane. It wakes senders for the close itself when all lanes are closed: a waker finds all of it so.
+//!    A close leaves each lane by the rules of steps 5 and 6, and keeps back no wake-up while it waits for the barrier
+//!    or the next lane. It wakes senders for the close itself when all lanes are closed: a waker finds all of it so.
 //! 7. One receiver is woken a change, however many items the change brought. A receiver that was woken looks again when
 //!    its call ends, by the same rules, and wakes the next if there is still something.
 //!
