@@ -333,13 +333,13 @@ pub(crate) fn p20_a_start_that_joins_a_task_panics() {
             .on_panic(move |payload| *handler.lock().unwrap() = payload.downcast::<&str>().ok())
             .build()
             .unwrap();
-        let gate = Gate::new();
-        let busy = gate.clone();
-        let handle = pool.spawn(move || busy.pass()).unwrap();
-        gate.await_comers(1);
+        // Longer than the call below, unless that waits for the task.
+        let (returned, returns) = mpsc::channel::<()>();
+        let handle = pool.spawn(move || returns.recv_timeout(LONG / 10).unwrap_or_default()).unwrap();
+        until("it has begun", || pool.counts().active == 1);
         *place.lock().unwrap() = Some(handle);
         assert_eq!(pool.execute(|| ()).is_ok(), QUEUES.contains(&queueing));
-        gate.open();
+        drop(returned);
         assert!(pool.join());
         let panic = panics.lock().unwrap().take().expect("the start has panicked");
         assert!(panic.contains("joined in `start_with`"), "{panic}");
