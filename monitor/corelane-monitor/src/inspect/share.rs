@@ -438,7 +438,36 @@ fn send(analyzer: &mut SubAnalyzer, harvests: &mut Producer<Harvest>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inspect::queues::HARVESTS;
+    use corelane_net::decode::{TCP, Transport};
     use std::thread;
+
+    /// `limit_memory` counts on it.
+    #[test]
+    fn a_harvest_has_few_reports() {
+        const PORTS: u16 = 5000;
+        let (mut outlet, inlet) = ends(spsc::channel(64)).unwrap();
+        let (harvests, mut harvested) = spsc::channel(HARVESTS);
+        let (settings, run) = (Settings::default(), Run::new());
+        let lengths = thread::scope(|scope| {
+            scope.spawn(|| sub_analysis(&settings, &run, inlet, harvests, || u64::MAX));
+            // One partition, whose attempts all fail at the end.
+            let syn = |destination_port| Transport {
+                source: 9,
+                destination: 3,
+                source_port: 1000,
+                destination_port,
+                protocol: TCP,
+                flags: 2,
+                hops: 64,
+            };
+            (1..=PORTS).for_each(|port| outlet.send(&[Slot::v4(&run.keys, 0, 60, &syn(port))]));
+            drop(outlet);
+            std::iter::from_fn(|| Some(harvested.pop().ok()?.reports.len())).collect::<Vec<_>>()
+        });
+        assert_eq!(lengths.iter().sum::<usize>(), usize::from(PORTS));
+        assert!(lengths.iter().all(|&length| length <= REPORTS), "{lengths:?}");
+    }
 
     #[test]
     fn the_wait_for_partitions_is_counted() {
