@@ -38,6 +38,7 @@ use std::path::Path;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 pub(crate) use outputs::Outputs;
@@ -524,12 +525,10 @@ pub(crate) fn analyse(
     watch: &Watch,
     quiet: bool,
 ) -> Option<Analysed> {
-    let mut exit = Exit::Done;
-    let mut tell = |meter: &Meter, fault: Fault| {
+    let is_partial = AtomicBool::new(false);
+    let report_fault = |meter: &Meter, fault: Fault| {
         meter.suspend(|| complain(&fault));
-        if fault.is_loss() {
-            exit = Exit::Partial;
-        }
+        is_partial.fetch_or(fault.is_loss(), Relaxed);
     };
     let size = |inputs: &[Input]| inputs.iter().map(Input::size).sum();
     let meter = if inputs.iter().any(Input::is_preloaded) {
@@ -541,7 +540,7 @@ pub(crate) fn analyse(
     let mut begun = Ok(());
     if let Some(files) = inputs.first_mut().and_then(Input::files) {
         let readable = files.open();
-        files.faults().for_each(|fault| tell(&meter, fault));
+        files.faults().for_each(|fault| report_fault(&meter, fault));
         if !readable && !files.was_cut_short() {
             return None;
         }
@@ -556,13 +555,14 @@ pub(crate) fn analyse(
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let sources: Vec<_> = inputs.iter_mut().collect();
-    let damage = &mut |_, fault| tell(&meter, fault);
+    let damage = &|_, fault| report_fault(&meter, fault);
     let found = &mut |found: Found<'_>| outputs.found(&found, progress, |write| meter.suspend(write));
     let observer = Observer { progress, damage, found };
     let found = if sources.len() > 1 { job.run_rings(sources, observer) } else { job.run(sources, observer) };
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
+    let mut exit = if is_partial.into_inner() { Exit::Partial } else { Exit::Done };
     if let Some(files) = inputs.first_mut().and_then(Input::files)
         && files.was_cut_short()
         && outputs.screen.is_none()

@@ -43,7 +43,7 @@
 //!
 //! let reader = Reader::open("capture.pcap".as_ref(), &Options::default())?;
 //! let job = Job::scans(Settings::default(), Plan::default());
-//! let damage = &mut |_, error| eprintln!("{error}");
+//! let damage = &|_, error| eprintln!("{error}");
 //! let (report, _) = job.run([reader], Observer { progress: &Progress::new(), damage, found: &mut |_| {} })?;
 //! report.write_json(std::io::stdout())?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())

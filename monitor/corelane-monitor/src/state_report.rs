@@ -4,6 +4,9 @@ use crate::probe::Probe;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// The most reports that a stage sends together.
+pub(crate) const TOGETHER: usize = 64;
+
 /// The way in which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {

@@ -359,7 +359,7 @@ mod tests {
                 each(report, findings);
             }
         };
-        job.run([crowd], Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found }).unwrap();
+        job.run([crowd], Observer { progress: &Progress::new(), damage: &|_, _| {}, found }).unwrap();
         start.elapsed()
     }
 

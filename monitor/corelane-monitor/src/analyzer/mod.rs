@@ -41,7 +41,7 @@ use crate::room::{Refused, Room};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
-use crate::state_report::{Failure, StateReport, Tried, Verdict};
+use crate::state_report::{Failure, StateReport, TOGETHER, Tried, Verdict};
 use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
 
@@ -53,6 +53,7 @@ use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::vec::Drain;
 
 /// The most slots that are walked at once: one bit of a word each.
 pub(crate) const CHUNK: usize = 64;
@@ -186,7 +187,7 @@ impl SubAnalyzer {
     }
 
     /// Takes the state reports. They may reach the MainAnalyzer in any order.
-    pub fn take_reports(&mut self) -> std::vec::Drain<'_, StateReport> {
+    pub fn take_reports(&mut self) -> Drain<'_, StateReport> {
         self.common.outbox.drain(..)
     }
 
@@ -207,10 +208,23 @@ impl SubAnalyzer {
     ///
     /// [`Dispatcher::max_time`]: crate::Dispatcher::max_time
     pub fn finish(&mut self, max_time: u64) -> PartialResult {
+        let mut reports = Vec::new();
+        let result = self.finish_sending(max_time, &mut |some| reports.extend(some));
+        reports.append(&mut self.common.outbox);
+        self.common.outbox = reports;
+        result
+    }
+
+    /// The same, giving the state reports to `send` partition by partition, but for the last few.
+    pub(crate) fn finish_sending(
+        &mut self,
+        max_time: u64,
+        send: &mut dyn FnMut(Drain<'_, StateReport>),
+    ) -> PartialResult {
         let mut result = PartialResult::new(Talkers::new(self.common.settings.top, self.common.run.keys));
         result.packets = std::mem::take(&mut self.packets);
-        let v4 = self.v4.finish(max_time, &mut self.common, &mut result);
-        let v6 = self.v6.finish(max_time, &mut self.common, &mut result);
+        let v4 = self.v4.finish(max_time, &mut self.common, &mut result, send);
+        let v6 = self.v6.finish(max_time, &mut self.common, &mut result, send);
         let settings = &self.common.settings;
         result.trials = self.common.keeps.then(|| Arc::new(Trials { v4, v6, settings: settings.clone(), max_time }));
         self.half = None;
@@ -418,7 +432,13 @@ impl<A: Family> Tables<A> {
     }
 
     /// Returns the tables of trials, if they are kept.
-    fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) -> FamilyTrials<A> {
+    fn finish(
+        &mut self,
+        max_time: u64,
+        common: &mut Common,
+        result: &mut PartialResult,
+        send: &mut dyn FnMut(Drain<'_, StateReport>),
+    ) -> FamilyTrials<A> {
         let mut trials = FamilyTrials::default();
         let settings = common.settings.clone();
         let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.run.keys);
@@ -493,6 +513,9 @@ impl<A: Family> Tables<A> {
             if common.keeps {
                 trials.attempts.push(attempts);
                 trials.probes.push(probes);
+            }
+            if common.outbox.len() >= TOGETHER {
+                send(common.outbox.drain(..));
             }
         }
         if common.keeps {

@@ -20,13 +20,14 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::source::LINE;
-use crate::state_report::StateReport;
+use crate::state_report::{StateReport, TOGETHER};
 use crate::steps::{begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::conversation::{Partition, Side};
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
 use std::sync::Arc;
+use std::vec::Drain;
 
 /// What a stage has found, for the output stage.
 #[derive(Debug, Default)]
@@ -40,9 +41,11 @@ pub(crate) struct Harvest {
 }
 
 impl Harvest {
-    /// Of a stage that finds no lines.
-    pub(super) fn of_reports(reports: Vec<StateReport>) -> Self {
-        Harvest { reports, ..Harvest::default() }
+    /// Gives `out` reports, in harvests that have nothing else.
+    pub(super) fn send(mut reports: Drain<'_, StateReport>, out: &mut impl FnMut(Harvest)) {
+        while reports.len() > 0 {
+            out(Harvest { reports: reports.by_ref().take(TOGETHER).collect(), ..Harvest::default() });
+        }
     }
 }
 
@@ -80,16 +83,16 @@ impl Scanner {
         }
     }
 
-    fn take_reports(&mut self) -> Vec<StateReport> {
+    fn take_reports(&mut self) -> Drain<'_, StateReport> {
         match self {
-            Scanner::Whole(analyzer) => analyzer.take_reports().collect(),
-            Scanner::Stepped(detector) => detector.take_reports().collect(),
+            Scanner::Whole(analyzer) => analyzer.take_reports(),
+            Scanner::Stepped(detector) => detector.take_reports(),
         }
     }
 
-    fn finish(&mut self, max_time: u64) -> PartialResult {
+    fn finish(&mut self, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
         match self {
-            Scanner::Whole(analyzer) => analyzer.finish(max_time),
+            Scanner::Whole(analyzer) => analyzer.finish_sending(max_time, &mut |reports| Harvest::send(reports, out)),
             Scanner::Stepped(detector) => {
                 detector.finish();
                 detector.result()
@@ -256,8 +259,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Follows the orders, and leaves none. Whenever [`ENOUGH`] waits to be taken `send` is to take it.
-    pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Self)) {
+    /// Follows the orders, and leaves none. Gives out what was found whenever there is [`ENOUGH`].
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>, out: &mut impl FnMut(Harvest)) {
         self.fetch(items);
         for item in items.drain(..) {
             match item {
@@ -276,7 +279,7 @@ impl<'a> Stage<'a> {
                 }
             }
             if self.waiting() >= ENOUGH {
-                send(self);
+                self.send(out);
             }
         }
     }
@@ -449,10 +452,11 @@ impl<'a> Stage<'a> {
         self.has_passed || !self.lines.is_empty() || self.scans.has_reports()
     }
 
-    /// Takes what was found so far.
-    pub(super) fn take(&mut self) -> Harvest {
+    /// Gives out what was found so far; last of all how far the stage has come.
+    pub(super) fn send(&mut self, out: &mut impl FnMut(Harvest)) {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
+        Harvest::send(self.scans.take_reports(), out);
         self.has_passed = false;
         // Lines that are empty keep their memory here.
         let lines = match self.lines.is_empty() {
@@ -460,18 +464,24 @@ impl<'a> Stage<'a> {
             false => std::mem::replace(&mut self.lines, self.spares.take()),
         };
         let snapshots = std::mem::take(&mut self.snapshots);
-        Harvest { lines, reports: self.scans.take_reports(), snapshots, passed: self.passed }
+        out(Harvest { lines, reports: Vec::new(), snapshots, passed: self.passed });
     }
 
-    /// The capture is over, after so many packets. What is left to be found is to be [taken](Stage::take) after this.
-    pub(super) fn finish(&mut self, packets: u64, max_time: u64) -> (PartialResult, Findings) {
+    /// The capture is over, after so many packets: gives out all that is left to be found.
+    pub(super) fn finish(
+        &mut self,
+        packets: u64,
+        max_time: u64,
+        out: &mut impl FnMut(Harvest),
+    ) -> (PartialResult, Findings) {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         self.each(packets + 1, LAST, |partition, records| partition.finish(records));
         self.passed = Key::END;
-        let mut result = self.scans.finish(max_time);
+        let mut result = self.scans.finish(max_time, out);
         (result.tcp, result.malformed) = (self.tcp, self.malformed);
         result.gathered = self.gather(max_time);
+        self.send(out);
         (result, self.findings())
     }
 

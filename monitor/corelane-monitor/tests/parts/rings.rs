@@ -49,7 +49,7 @@ fn compare(name: &str, records: &[Owned], settings: &Settings) {
     };
     let one = ran(|found| {
         let source = Records(records.to_vec(), 0);
-        let observer = Observer { progress: &Progress::new(), damage: &mut |_, never| match never {}, found };
+        let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found };
         job(0).run([source], observer).expect("the plan is good").0
     });
     // Of each run anew.
@@ -57,7 +57,7 @@ fn compare(name: &str, records: &[Owned], settings: &Settings) {
     for (rings, analyzers) in [(1, 0), (2, 1), (2, 3), (3, 4)] {
         let several = ran(|found| {
             let sources = split(records, rings);
-            let observer = Observer { progress: &progress, damage: &mut |_, never| match never {}, found };
+            let observer = Observer { progress: &progress, damage: &|_, never| match never {}, found };
             let report = job(analyzers).run_rings(sources, observer);
             assert_eq!(progress.packets(), records.len() as u64);
             report.expect("the plan is good").0
@@ -176,7 +176,7 @@ fn watch_all(rings: Vec<Ring<'_>>, mut found: impl FnMut(Found<'_>) + Send) -> R
         inspection: Inspection::default(),
         continuous: Some(Continuous { snapshot_s: 1, ..Continuous::default() }),
     };
-    let damage = &mut |_, never| match never {};
+    let damage = &|_, never| match never {};
     let observer = Observer { progress: &Progress::new(), damage, found: &mut found };
     job.run_rings(rings, observer).expect("the plan is good").0
 }
@@ -248,7 +248,7 @@ fn facts_of_rings_are_given_out_once() {
             sources.insert(0, Records(Vec::new(), 0));
         }
         let mut sum = [0; 2];
-        let damage = &mut |_, never| match never {};
+        let damage = &|_, never| match never {};
         let found = &mut |found: Found<'_>| {
             if let Found::Snapshot(_, findings) = found {
                 sum.iter_mut().zip(of_facts(findings)).for_each(|(sum, count)| *sum += count);
@@ -271,8 +271,7 @@ fn no_rings_have_no_packets() {
             inspection: Inspection { payload, ..Inspection::default() },
             continuous: payload.then(Continuous::default),
         };
-        let observer =
-            Observer { progress: &Progress::new(), damage: &mut |_, never| match never {}, found: &mut |_| {} };
+        let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found: &mut |_| {} };
         let (report, _) = job.run_rings(Vec::<Records>::new(), observer).expect("the plan is good");
         assert_eq!(report.packets, 0, "{analyzers}");
     }
@@ -293,7 +292,7 @@ impl Source for Broken {
 #[test]
 fn rings_report_errors_at_once() {
     let errors = AtomicU64::new(0);
-    let damage = &mut |_, ()| {
+    let damage = &|_, ()| {
         errors.fetch_add(1, Relaxed);
         let begun = Instant::now();
         while errors.load(Relaxed) < 2 {
