@@ -99,6 +99,7 @@ impl Run {
         };
         let mut aggregator =
             Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
+        let listener = metrics::listener(arguments.metrics.as_deref())?;
         let mut engine = hearing::engine(&arguments.from, &arguments.connection, Purpose::Aggregate)?;
         let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
         let Some(snapshot) = wait_for(interrupt, || engine.load(arguments.shards.clone())).map_err(from)? else {
@@ -118,13 +119,6 @@ impl Run {
         }
         engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
         let told = Told::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written))?;
-        let listener = match &arguments.metrics {
-            None => None,
-            Some(address) => {
-                let address = metrics::address(address).map_err(|error| format!("--metrics {address}: {error}"))?;
-                Some(Listener::bind(address).map_err(|error| format!("--metrics {error}"))?)
-            }
-        };
         let requests = requests().map_err(|error| format!("signals: {error}"))?;
         let numbers = Arc::new(Mutex::new(Sensors::default()));
         let seen = Arc::clone(&numbers);

@@ -195,7 +195,7 @@ fn quoted(text: &str) -> String {
 /// # Errors
 ///
 /// A sentence for the user.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str) -> Result<SocketAddr, String> {
     if cfg!(not(feature = "metrics")) {
         return Err(left_out("`--metrics`", "metrics"));
     }
@@ -206,6 +206,17 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     address.ok_or_else(|| {
         "not an IP address and a port; give them such as 127.0.0.1:9100 or [::1]:9100, or a port of this machine".into()
     })
+}
+
+/// Listens at the address that `--metrics` names, if it is given.
+///
+/// # Errors
+///
+/// A sentence for the user.
+pub(crate) fn listener(option: Option<&str>) -> Result<Option<Listener>, String> {
+    let Some(text) = option else { return Ok(None) };
+    let address = address(text).map_err(|error| format!("--metrics {text}: {error}"))?;
+    Listener::bind(address).map(Some).map_err(|error| format!("--metrics {error}"))
 }
 
 /// A listening socket whose requests are not answered yet. It takes rights that a confined process no longer has, while

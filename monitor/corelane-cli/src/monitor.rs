@@ -15,6 +15,7 @@ use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, Watch, Way};
 use crate::interrupt::{Interrupt, Requests};
+#[cfg(target_os = "linux")]
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
@@ -32,6 +33,8 @@ use corelane_monitor::{
 #[cfg(feature = "libpcap")]
 use corelane_net::capture::LinkType;
 use corelane_net::capture::filter::Filter;
+#[cfg(target_os = "linux")]
+use corelane_net::capture::live::Live;
 use corelane_net::capture::{Memory, Record};
 use cpu_time::ProcessTime;
 use std::path::Path;
@@ -70,16 +73,16 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Ok(job) => job,
         Err(refusal) => return refused(refusal),
     };
-    let opened = Start::of(arguments)
-        .and_then(|start| Outputs::open(arguments, start.user.as_ref()).map(|outputs| (start, outputs)));
+    let opened = Start::of(arguments).and_then(|start| {
+        let publisher = start.as_user(|| Publisher::open(arguments, &job.settings, interrupt))??;
+        let mut outputs = Outputs::open(arguments, start.user.as_ref())?;
+        outputs.publisher = publisher;
+        Ok((start, outputs))
+    });
     let (start, mut outputs) = match opened {
         Ok(opened) => opened,
         Err(refusal) => return refused(refusal),
     };
-    match start.publisher(arguments, &job.settings, interrupt) {
-        Ok(publisher) => outputs.publisher = publisher,
-        Err(refusal) => return refused(refusal),
-    }
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
@@ -125,6 +128,8 @@ pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Job, String> {
     if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
         return Err("-: the standard input can be read once only; give it once".to_owned());
     }
+    outputs::check(arguments)?;
+    publish::folder(arguments)?;
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
     let plan = plan(arguments, inspection.payload);
     let limit = arguments.capture.interface.as_ref().map(|_| LIVE_MEMORY);
@@ -198,39 +203,58 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
     Ok(Some(filter))
 }
 
-/// What is looked at before any output is created: a run that is refused for it costs nothing.
+/// What is opened before any output: a run that is refused for it makes and empties no file.
 pub(crate) struct Start {
     #[cfg(target_os = "linux")]
     inherited: Inherited,
     user: Option<User>,
     filter: Option<Filter>,
+    /// For a run on an interface.
+    #[cfg(target_os = "linux")]
+    live: Option<LiveStart>,
+}
+
+#[cfg(target_os = "linux")]
+struct LiveStart {
+    notify: Notify,
+    listener: Option<Listener>,
+    rings: Vec<Live>,
 }
 
 impl Start {
     pub(crate) fn of(arguments: &MonitorArguments) -> Result<Self, String> {
+        let filter = filter(&arguments.capture)?;
         Ok(Start {
             #[cfg(target_os = "linux")]
             inherited: Inherited::find(),
             user: user(arguments)?,
-            filter: filter(&arguments.capture)?,
+            #[cfg(target_os = "linux")]
+            live: LiveStart::of(arguments, filter.as_ref())?,
+            filter,
         })
+    }
+
+    /// Acts as the user that the process becomes, if the options name one.
+    fn as_user<T>(&self, act: impl FnOnce() -> T) -> Result<T, String> {
+        #[cfg(target_os = "linux")]
+        if let Some(user) = &self.user {
+            return user.act(act).map_err(|refusal| refusal.to_string());
+        }
+        Ok(act())
     }
 }
 
-impl Start {
-    /// The sending side, if this is a sensor, opened as the user that the process becomes would.
-    fn publisher(
-        &self,
-        arguments: &MonitorArguments,
-        settings: &Settings,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Publisher>, String> {
-        let open = || Publisher::open(arguments, settings, interrupt);
-        #[cfg(target_os = "linux")]
-        if let Some(user) = &self.user {
-            return user.act(open).map_err(|refusal| refusal.to_string())?;
-        }
-        open()
+#[cfg(target_os = "linux")]
+impl LiveStart {
+    fn of(arguments: &MonitorArguments, filter: Option<&Filter>) -> Result<Option<Self>, String> {
+        let capture = &arguments.capture;
+        let Some(interface) = &capture.interface else { return Ok(None) };
+        let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
+        let listener = metrics::listener(arguments.endless.metrics.as_deref())?;
+        let headers_only = capture.write.is_none() && !needs_payload(arguments);
+        let options = wire::options(capture, filter).headers_only(headers_only);
+        let rings = Live::open_rings(interface, &options, capture.rings).map_err(|error| error.to_string())?;
+        Ok(Some(LiveStart { notify, listener, rings }))
     }
 }
 
@@ -265,12 +289,13 @@ pub(crate) fn inputs(
     watch: &Watch,
     outputs: &mut Outputs,
 ) -> Result<Vec<Input>, String> {
-    let Start { user, filter, .. } = start;
     let capture = &arguments.capture;
-    let create = |how| capture.write.as_ref().map(|path| open(path, user.as_ref(), how)).transpose();
+    let copy = capture.write.as_ref().map(|path| open(path, start.user.as_ref(), Output::replace)).transpose()?;
+    start.as_user(|| outputs.publisher.iter_mut().try_for_each(Publisher::begin))??;
+    let Start { filter, .. } = start;
     let Some(interface) = &capture.interface else {
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
-        let copy = create(Output::replace)?.map(|output| Copy::to(output, capture.snaplen));
+        let copy = copy.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
     };
@@ -278,22 +303,14 @@ pub(crate) fn inputs(
     return Err(ONLY_ON_LINUX.to_owned());
     #[cfg(target_os = "linux")]
     {
-        let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
-        let listener = listener(arguments)?;
+        let Start { user, inherited, live: Some(LiveStart { notify, listener, rings }), .. } = start else {
+            unreachable!("there is an interface")
+        };
         // A terminal that closes ends a run on its screen, as others.
         let requests = if outputs.screen.is_some() { Ok(Requests::default()) } else { Requests::install() };
         let requests = requests.map_err(|error| format!("signals: {error}"))?;
-        // Last of all outputs, as creating a copy empties what was there.
-        let copy = |link| {
-            Ok(create(Output::create)?
-                .map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
-        };
-        let headers_only = capture.write.is_none() && !needs_payload(arguments);
-        let options = wire::options(capture, filter.as_ref()).headers_only(headers_only);
-        let drops_all = arguments.endless.drop_all;
-        let wires = Wire::open(interface, &options, capture.rings, copy, watch, &requests, drops_all)?;
         // From here on nothing can be opened but in the folders of the outputs.
-        let confinement = confinement(arguments, user, start.inherited);
+        let confinement = confinement(arguments, user, inherited);
         let folders = confinement.folders_rw.clone();
         let given = confinement.apply().map_err(|error| error.to_string())?;
         for (folder, error) in folders.iter().filter_map(|folder| Some((folder, confine::may_create(folder).err()?))) {
@@ -304,6 +321,9 @@ pub(crate) fn inputs(
             ));
         }
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
+        copy.iter().try_for_each(Output::empty).map_err(|error| error.to_string())?;
+        let copy = copy.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), rings[0].link()));
+        let wires = Wire::all(rings, copy, watch, &requests, arguments.endless.drop_all);
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
         let service =
@@ -318,14 +338,6 @@ pub(crate) fn inputs(
         outputs.service = Some(service);
         Ok(wires.into_iter().map(|wire| Input::Wire(Box::new(wire))).collect())
     }
-}
-
-/// Listens where the metrics are to be served.
-#[cfg(target_os = "linux")]
-fn listener(arguments: &MonitorArguments) -> Result<Option<Listener>, String> {
-    let Some(address) = &arguments.endless.metrics else { return Ok(None) };
-    let address = metrics::address(address).map_err(|error| format!("--metrics {address}: {error}"))?;
-    Listener::bind(address).map(Some).map_err(|error| format!("--metrics {error}"))
 }
 
 /// What the process keeps once everything is open.

@@ -45,7 +45,8 @@ impl Output {
         Output { to: To::Stdout, keeps: true }
     }
 
-    /// Creates a file, or empties it; `-` is the standard output.
+    /// Creates a file, or empties it.
+    #[cfg(test)]
     pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
         let output = Self::replace(path)?;
         output.empty().map(|()| output)

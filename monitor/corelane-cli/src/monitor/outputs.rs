@@ -44,49 +44,58 @@ struct Eve {
     is_stdout: bool,
 }
 
+/// Whether each output may go where the options say.
+pub(super) fn check(arguments: &MonitorArguments) -> Result<(), String> {
+    let crate::args::Outputs { eve, timing, html, format, .. } = &arguments.outputs;
+    let copy = &arguments.capture.write;
+    for path in [eve, timing, html, copy].into_iter().flatten() {
+        if arguments.files.iter().any(|file| same_file(file, path)) {
+            return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
+        }
+    }
+    for (one, other, both) in [
+        (eve, timing, "the events and the timing"),
+        (eve, copy, "the events and the packets"),
+        (timing, copy, "the timing and the packets"),
+        (html, eve, "the page and the events"),
+        (html, timing, "the page and the timing"),
+        (html, copy, "the page and the packets"),
+    ] {
+        if let (Some(one), Some(other)) = (one, other)
+            && is_one_output(one, other)
+        {
+            return Err(format!("{}: cannot hold both {both}; choose two files", other.display()));
+        }
+    }
+    match taken(arguments) {
+        Some(taken) if *format == Format::Json => {
+            Err(format!("{taken} and the JSON report cannot both go to the standard output; name a file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What takes the report's place on the standard output.
+fn taken(arguments: &MonitorArguments) -> Option<&'static str> {
+    let is_standard = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_standard(path));
+    if is_standard(&arguments.outputs.eve) {
+        Some("--eve -: the events")
+    } else if is_standard(&arguments.outputs.html) {
+        Some("--html -: the page")
+    } else {
+        is_standard(&arguments.capture.write).then_some("--write -: the packets")
+    }
+}
+
 impl Outputs {
     /// Opens the outputs, with the rights of the user that the process becomes, and empties none of them.
     pub(super) fn open(arguments: &MonitorArguments, user: Option<&User>) -> Result<Self, String> {
-        let crate::args::Outputs { eve, timing, html, .. } = &arguments.outputs;
-        // This check comes before any of the files is emptied.
-        let copy = &arguments.capture.write;
-        for path in [eve, timing, html, copy].into_iter().flatten() {
-            if arguments.files.iter().any(|file| same_file(file, path)) {
-                return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
-            }
-        }
-        for (one, other, both) in [
-            (eve, timing, "the events and the timing"),
-            (eve, copy, "the events and the packets"),
-            (timing, copy, "the timing and the packets"),
-            (html, eve, "the page and the events"),
-            (html, timing, "the page and the timing"),
-            (html, copy, "the page and the packets"),
-        ] {
-            if let (Some(one), Some(other)) = (one, other)
-                && is_one_output(one, other)
-            {
-                return Err(format!("{}: cannot hold both {both}; choose two files", other.display()));
-            }
-        }
-        let format = arguments.outputs.format;
-        let is_taken = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_standard(path));
-        let taken = if is_taken(eve) {
-            Some("--eve -: the events")
-        } else if is_taken(html) {
-            Some("--html -: the page")
-        } else {
-            is_taken(copy).then_some("--write -: the packets")
-        };
-        if let Some(taken) = taken
-            && format == Format::Json
-        {
-            return Err(format!("{taken} and the JSON report cannot both go to the standard output; name a file"));
-        }
+        let taken = taken(arguments).is_some();
         let is_live = arguments.capture.interface.is_some();
         // What a service writes survives its restart.
         let how = if is_live { Output::append } else { Output::replace };
         let create = |path: &Option<PathBuf>| path.as_ref().map(|path| open(path, user, how)).transpose();
+        let crate::args::Outputs { eve, timing, html, .. } = &arguments.outputs;
         let (eve, timing, html) = (create(eve)?, create(timing)?, create(html)?);
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),
@@ -94,9 +103,9 @@ impl Outputs {
             events: events(arguments),
         });
         Ok(Outputs {
-            format,
+            format: arguments.outputs.format,
             probes: arguments.outputs.probes,
-            report: taken.is_none().then(Output::stdout),
+            report: (!taken).then(Output::stdout),
             eve,
             timing,
             html: html.map(|output| (output, origin(arguments))),

@@ -11,7 +11,6 @@ use corelane_monitor::{Silence, Source, Steps};
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
 use corelane_net::capture::{LinkType, Record};
-use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -114,19 +113,15 @@ pub(super) fn options(capture: &Capture, filter: Option<&Filter>) -> Options {
 }
 
 impl Wire {
-    /// Opens the rings of an interface. They share the copy, which `copy` creates for frames of this link type once the
-    /// interface is open.
-    pub(super) fn open(
-        name: &str,
-        options: &Options,
-        rings: NonZeroU16,
-        copy: impl FnOnce(LinkType) -> Result<Option<Copy>, String>,
+    /// The rings of an interface, which share the copy.
+    pub(super) fn all(
+        rings: Vec<Live>,
+        copy: Option<Copy>,
         watch: &Watch,
         requests: &Requests,
         drops_all: bool,
-    ) -> Result<Vec<Self>, String> {
-        let rings = Live::open_rings(name, options, rings).map_err(|error| error.to_string())?;
-        let mut copies = match copy(rings[0].link())? {
+    ) -> Vec<Self> {
+        let mut copies = match copy {
             Some(copy) if rings.len() == 1 => vec![CopyEnd::own(copy)],
             Some(copy) => CopyEnd::shared(copy, rings.len()),
             None => Vec::new(),
@@ -137,7 +132,7 @@ impl Wire {
             let tap = Tap { filter: None, copy: copies.next(), steps: Some(Steps::new()) };
             Wire::new(live, tap, watch, requests, drops_all, ring, Arc::clone(&drops))
         });
-        Ok(wires.collect())
+        wires.collect()
     }
 
     fn new(

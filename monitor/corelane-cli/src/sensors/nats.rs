@@ -135,6 +135,11 @@ impl NatsOptions {
         }
     }
 
+    /// Says what is wrong before anything is opened.
+    pub(crate) fn check(&self, url: &str) -> Result<(), NatsError> {
+        self.resolve(url).map(drop)
+    }
+
     /// Checks the names and the files, which are read once here: so that what is wrong is said at once, and not by a
     /// thread later.
     fn resolve(&self, url: &str) -> Result<Server, NatsError> {
