@@ -275,6 +275,17 @@ pub(crate) struct Connection {
     pub(crate) nats_key: Option<PathBuf>,
 }
 
+#[cfg(feature = "top")]
+impl Default for MonitorArguments {
+    /// As the command line has them.
+    fn default() -> Self {
+        match Arguments::parse_from(["corelane", "monitor", "--demo"]).command {
+            Command::Monitor(arguments) => *arguments,
+            _ => unreachable!("the command is `monitor`"),
+        }
+    }
+}
+
 impl MonitorArguments {
     /// Whether the analysis goes on.
     pub(crate) fn is_endless(&self) -> bool {
@@ -521,55 +532,19 @@ pub(crate) struct Watching {
 }
 
 impl TopArguments {
-    /// The same for the monitor, whose outputs are a screen.
+    /// The options of `monitor` for the same analysis on a screen. Those that `top` lacks are as they are by default.
     #[cfg(feature = "top")]
     pub(crate) fn monitor(self) -> MonitorArguments {
-        MonitorArguments {
-            files: self.files,
-            demo: self.demo,
-            capture: Capture {
-                interface: self.interface,
-                interfaces: false,
-                filter_program: self.filter_program,
-                filter: self.filter,
-                write: None,
-                snaplen: 256 << 10,
-                ring_size: self.ring_size,
-                rings: NonZeroU16::MIN,
-                promiscuous: Whether::On,
-            },
-            endless: Endless {
-                continuous: true,
-                forget: self.forget,
-                suppress: Duration::from_secs(60 * 60),
-                stats_interval: Duration::from_secs(1),
-                metrics: None,
-                user: self.user,
-                drop_all: false,
-            },
-            publishing: Publishing::default(),
-            detection: self.detection,
-            spread: Spread {
-                analyzers: self.analyzers,
-                memory_limit: Some(self.memory_limit),
-                cpus: None,
-                preload: false,
-                mmap: false,
-            },
-            outputs: Outputs {
-                format: Format::Text,
-                probes: true,
-                top: 0,
-                count_sources: None,
-                protocols: true,
-                eve: None,
-                html: None,
-                eve_types: Vec::new(),
-                timing: None,
-                quiet: true,
-                screen: true,
-            },
-        }
+        let TopArguments { files, demo, interface, filter_program, filter, ring_size, user, forget, .. } = self;
+        let mut monitor = MonitorArguments { files, demo, detection: self.detection, ..MonitorArguments::default() };
+        monitor.capture = Capture { interface, filter_program, filter, ring_size, ..monitor.capture };
+        let stats_interval = Duration::from_secs(1);
+        monitor.endless = Endless { continuous: true, forget, user, stats_interval, ..monitor.endless };
+        let memory_limit = Some(self.memory_limit);
+        monitor.spread = Spread { analyzers: self.analyzers, memory_limit, ..monitor.spread };
+        monitor.outputs =
+            Outputs { probes: true, top: 0, protocols: true, quiet: true, screen: true, ..monitor.outputs };
+        monitor
     }
 }
 

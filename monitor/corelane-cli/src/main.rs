@@ -11,6 +11,7 @@
 //! | `hearing.rs` | what `aggregate` and `top --from` have in common |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
+//! | `replay.rs` | captures played as fast as they were recorded, for `top` |
 //! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
 //! | `manual.rs` | completions and man pages |
 //! | `no_top.rs` | in place of `top.rs` without the feature `top` |
@@ -39,6 +40,7 @@ mod monitor;
 mod notify;
 mod output;
 mod progress;
+mod replay;
 mod sensors;
 mod tap;
 #[cfg(feature = "top")]

@@ -21,10 +21,10 @@ use crate::metrics::{self, Listener};
 use crate::notify::Notify;
 use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
 use crate::progress::{Gauge, Meter, Shows};
+use crate::replay::Replay;
 #[cfg(target_os = "linux")]
 use crate::sensors::Place;
 use crate::tap::{Copy, CopyEnd, Tap};
-use crate::top::Replay;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{
     Continuous, Counting, Findings, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report,
@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-pub(crate) use outputs::Outputs;
+pub(crate) use outputs::{Outputs, Screen};
 use publish::Publisher;
 use service::Service;
 #[cfg(target_os = "linux")]

@@ -7,9 +7,8 @@ use crate::args::{Capture, Format, MonitorArguments};
 use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
 use crate::progress::color;
-use crate::top::Screen;
 use corelane_monitor::eve::{self, Events};
-use corelane_monitor::{Findings, Found, Origin, Progress, Report, Style};
+use corelane_monitor::{Captured, Findings, Found, Origin, Progress, Report, Style};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -32,9 +31,17 @@ pub(crate) struct Outputs {
     /// For a run on an interface.
     pub(super) service: Option<Service>,
     /// If a screen takes the place of the others.
-    pub(super) screen: Option<Screen>,
+    pub(super) screen: Option<Box<dyn Screen>>,
     /// Requests to open the outputs again that were followed.
     reopens: usize,
+}
+
+/// What shows a run instead of all outputs.
+pub(crate) trait Screen: Send {
+    /// The analysis begins: from here on there is something to show.
+    fn begin(&self);
+    /// Takes what the analysis has found; `captured` has the counts of an interface.
+    fn found(&self, found: &Found<'_>, captured: &dyn Fn() -> Option<Captured>);
 }
 
 /// The output of events, and their kinds.
@@ -119,7 +126,7 @@ impl Outputs {
 
     /// A screen alone.
     #[cfg(feature = "top")]
-    pub(crate) fn on_screen(screen: Screen) -> Self {
+    pub(crate) fn on_screen(screen: impl Screen + 'static) -> Self {
         Outputs {
             format: Format::Text,
             probes: true,
@@ -130,14 +137,14 @@ impl Outputs {
             has_told: false,
             publisher: None,
             service: None,
-            screen: Some(screen),
+            screen: Some(Box::new(screen)),
             reopens: 0,
         }
     }
 
     /// Empties the files that are written anew, once nothing can refuse the run any more.
     pub(super) fn begin(&self) -> Result<(), OutputError> {
-        self.screen.iter().for_each(Screen::begin);
+        self.screen.iter().for_each(|screen| screen.begin());
         let eve = self.eve.iter().map(|eve| eve.stream.output());
         let html = self.html.iter().map(|(html, _)| html);
         eve.chain(&self.timing).chain(html).try_for_each(Output::empty)
@@ -157,7 +164,7 @@ impl Outputs {
     /// Writes what an analysis has found so far. What goes where the progress is shown is written by `beside`.
     pub(super) fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
         if let Some(screen) = &self.screen {
-            return screen.found(found, || self.service.as_ref().map(|service| service.captured(&[])));
+            return screen.found(found, &|| self.service.as_ref().map(|service| service.captured(&[])));
         }
         match found {
             Found::Lines(lines) => {

@@ -6,12 +6,13 @@
 //! state get an aggregator by the options, and then all is read from the oldest batch that is there.
 
 use super::model::{Model, Site};
-use super::{Screen, on_screen};
+use super::{ModelScreen, on_screen};
 use crate::aggregate::{state_of, table_bytes};
 use crate::args::TopArguments;
 use crate::exit::{Exit, complain, refused};
 use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::Interrupt;
+use crate::monitor::Screen;
 use crate::sensors::{Engine, EngineError, Read, shards_name};
 use corelane_monitor::sensors::{Aggregator, Batch, News, Refusal, SensorNews};
 use corelane_monitor::{Continuous, Settings};
@@ -34,7 +35,7 @@ pub(super) fn run(from: &str, arguments: &TopArguments, interrupt: &Interrupt) -
         Ok(engine) => engine,
         Err(refusal) => return refused(refusal),
     };
-    let screen = Screen::new(Model::of_sensors(from.to_owned()));
+    let screen = ModelScreen::new(Model::of_sensors(from.to_owned()));
     let look = Look::new(engine, Options::of(arguments), screen.clone());
     on_screen(&screen, true, None, interrupt, || {
         look.go(interrupt).inspect_err(|error| complain(format_args!("--from {from}: {error}"))).ok()
@@ -75,7 +76,7 @@ impl Options {
 struct Look {
     engine: Box<dyn Engine>,
     options: Options,
-    screen: Screen,
+    screen: ModelScreen,
     /// Those that share the shards.
     parts: Vec<Aggregator>,
     silence: Silence,
@@ -90,7 +91,7 @@ struct Look {
 }
 
 impl Look {
-    fn new(engine: Box<dyn Engine>, options: Options, screen: Screen) -> Self {
+    fn new(engine: Box<dyn Engine>, options: Options, screen: ModelScreen) -> Self {
         Look {
             engine,
             options,
@@ -375,7 +376,7 @@ mod tests {
         fn look(&self) -> Look {
             let options =
                 Options { memory_limit: 1 << 30, sensor_timeout: Duration::from_secs(30), ..Options::default() };
-            let screen = Screen::new(Model::of_sensors("file:".to_owned()));
+            let screen = ModelScreen::new(Model::of_sensors("file:".to_owned()));
             Look::new(Box::new(Files::new(self.folder.path())), options, screen)
         }
 
