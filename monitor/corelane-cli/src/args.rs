@@ -177,10 +177,10 @@ pub(crate) struct Capture {
     pub(crate) rings: NonZeroU16,
 
     /// Captures packets to other machines too
-    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_enum, value_name = "ON|OFF", num_args = 0..=1, require_equals = true,
         default_value = "on", default_missing_value = "on",
         requires = "interface", conflicts_with_all = ["files", "demo"])]
-    pub(crate) promiscuous: Whether,
+    pub(crate) promiscuous: OnOff,
 }
 
 /// Analysis that goes on.
@@ -311,9 +311,9 @@ pub(crate) struct Detection {
 
     /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
     /// its outermost [default: on with --protocols, --eve, --html and -i, else off]
-    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_enum, value_name = "ON|OFF", num_args = 0..=1, require_equals = true,
         default_missing_value = "on")]
-    pub(crate) tunnels: Option<Whether>,
+    pub(crate) tunnels: Option<OnOff>,
 
     /// Attempts and probes from here count for nothing; may be given again. Packets and flows are counted all the same
     #[arg(long, value_name = "ADDR[/PREFIX]")]
@@ -325,7 +325,7 @@ pub(crate) struct Detection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Whether {
+pub(crate) enum OnOff {
     /// Yes
     On,
     /// No

@@ -5,7 +5,7 @@ use crate::exit::{Exit, complain, refused};
 use crate::input::Watch;
 use crate::interrupt::Interrupt;
 use crate::output::{Output, is_one_output};
-use crate::progress::{Gauge, Meter, Shows};
+use crate::progress::{Gauge, Meter, ProgressKind};
 use corelane_net::capture::write::PcapWriter;
 use corelane_net::synth::{Config, Generator, LINK, truth_json};
 use std::io::{self, Write};
@@ -74,7 +74,8 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
         return refused(error);
     }
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
-    let meter = Meter::start("Generating", Shows::Packets, Some(arguments.packets), &watch.gauge, arguments.quiet);
+    let meter =
+        Meter::start("Generating", ProgressKind::Packets, Some(arguments.packets), &watch.gauge, arguments.quiet);
     let mut whole = false;
     let written = out.write(|out| {
         let snaplen = generator.config().file_snaplen();

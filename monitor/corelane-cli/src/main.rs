@@ -8,7 +8,7 @@
 //! | `monitor.rs`, `top.rs`, `aggregate.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
 //! | `monitor/publish.rs`, `sensors/` | what a sensor sends; how batches travel to an aggregator |
-//! | `hearing.rs` | what `aggregate` and `top --from` have in common |
+//! | `sensor_input.rs` | what `aggregate` and `top --from` have in common |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `replay.rs` | captures played as fast as they were recorded, for `top` |
@@ -28,7 +28,6 @@ mod confine;
 mod demo;
 mod exit;
 mod generate;
-mod hearing;
 mod input;
 mod interrupt;
 #[cfg(feature = "manual")]
@@ -41,6 +40,7 @@ mod notify;
 mod output;
 mod progress;
 mod replay;
+mod sensor_input;
 mod sensors;
 mod tap;
 #[cfg(feature = "top")]

@@ -8,19 +8,19 @@ mod wire;
 
 #[cfg(target_os = "linux")]
 use crate::args::Connection;
-use crate::args::{Capture, Endless, Format, MonitorArguments, Whether};
+use crate::args::{Capture, Endless, Format, MonitorArguments, OnOff};
 #[cfg(target_os = "linux")]
 use crate::confine::{self, Confinement, Inherited, User};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
-use crate::input::{Fault, Inputs, Watch, Way};
+use crate::input::{Fault, Inputs, ReadMode, Watch};
 use crate::interrupt::{Interrupt, Requests};
 #[cfg(target_os = "linux")]
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
 use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
-use crate::progress::{Gauge, Meter, Shows};
+use crate::progress::{Gauge, Meter, ProgressKind};
 use crate::replay::Replay;
 #[cfg(target_os = "linux")]
 use crate::sensors::Place;
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         let analysed = analyse(inputs, &job, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
-    let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
+    let meter = Meter::start("Generating", ProgressKind::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
     let made = Demo::make(&watch);
     drop(meter);
     let (reader, planted) = match made {
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
 
 /// What the options ask for, or why that cannot be done.
 pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Job, String> {
-    if let Some(refusal) = fruitless(arguments).or_else(|| needs_a_whole_capture(arguments)) {
+    if let Some(refusal) = without_effect(arguments).or_else(|| needs_a_whole_capture(arguments)) {
         return Err(refusal.to_owned());
     }
     if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
@@ -158,7 +158,7 @@ fn settings(arguments: &MonitorArguments) -> Settings {
             || outputs.eve.is_some()
             || outputs.html.is_some()
             || arguments.publishing.publish.is_some(),
-        tunnels: detection.tunnels.map_or(opens_tunnels, |whether| whether == Whether::On),
+        tunnels: detection.tunnels.map_or(opens_tunnels, |switch| switch == OnOff::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
         // Only the text has them.
@@ -175,12 +175,11 @@ fn plan(arguments: &MonitorArguments, payload: bool) -> Plan {
     }
 }
 
-/// The way in which the files are read.
-fn way(arguments: &MonitorArguments) -> Way {
+fn read_mode(arguments: &MonitorArguments) -> ReadMode {
     match &arguments.spread {
-        spread if spread.preload => Way::Preload,
-        spread if spread.mmap => Way::Map,
-        _ => Way::Read,
+        spread if spread.preload => ReadMode::Preload,
+        spread if spread.mmap => ReadMode::Map,
+        _ => ReadMode::Read,
     }
 }
 
@@ -297,7 +296,9 @@ pub(crate) fn inputs(
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
         let copy = copy.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
-        return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
+        return Ok(vec![Input::Files(Box::new(
+            Inputs::new(&arguments.files, read_mode(arguments), watch).through(tap),
+        ))]);
     };
     #[cfg(not(target_os = "linux"))]
     return Err(ONLY_ON_LINUX.to_owned());
@@ -396,7 +397,7 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
     if !arguments.is_endless() {
         return None;
     }
-    if arguments.detection.tunnels == Some(Whether::On) && arguments.capture.rings.get() > 1 {
+    if arguments.detection.tunnels == Some(OnOff::On) && arguments.capture.rings.get() > 1 {
         return Some(
             "--tunnels needs one ring: the kernel spreads packets by their outer addresses; leave out --rings",
         );
@@ -411,7 +412,7 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
 }
 
 /// The reason why an option would have no effect, if there is one.
-fn fruitless(arguments: &MonitorArguments) -> Option<&'static str> {
+fn without_effect(arguments: &MonitorArguments) -> Option<&'static str> {
     let outputs = &arguments.outputs;
     (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
         .then_some("--protocols is shown in text only; use --eve for machines, or leave out --format json")
@@ -544,10 +545,10 @@ pub(crate) fn analyse(
     };
     let size = |inputs: &[Input]| inputs.iter().map(Input::size).sum();
     let meter = if inputs.iter().any(Input::is_preloaded) {
-        Meter::start("Loading", Shows::Bytes, size(&inputs), &watch.gauge, quiet)
+        Meter::start("Loading", ProgressKind::Bytes, size(&inputs), &watch.gauge, quiet)
     } else {
         // A pipe may take long to send its first byte.
-        Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
+        Meter::start("Waiting", ProgressKind::Time, None, &watch.gauge, quiet)
     };
     let mut begun = Ok(());
     if let Some(files) = inputs.first_mut().and_then(Input::files) {
@@ -563,7 +564,7 @@ pub(crate) fn analyse(
         complain(error);
         return None;
     }
-    let meter = Meter::start("Analysing", Shows::Captures, size(&inputs), &watch.gauge, quiet);
+    let meter = Meter::start("Analysing", ProgressKind::Captures, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let sources: Vec<_> = inputs.iter_mut().collect();

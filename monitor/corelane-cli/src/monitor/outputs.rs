@@ -25,7 +25,7 @@ pub(crate) struct Outputs {
     /// The page, and what it is about.
     html: Option<(Output, Origin)>,
     /// Whether scans were written where the report goes.
-    has_told: bool,
+    has_scans: bool,
     /// If this is a sensor.
     pub(super) publisher: Option<Publisher>,
     /// For a run on an interface.
@@ -116,7 +116,7 @@ impl Outputs {
             eve,
             timing,
             html: html.map(|output| (output, origin(arguments))),
-            has_told: false,
+            has_scans: false,
             publisher: None,
             service: None,
             screen: None,
@@ -134,7 +134,7 @@ impl Outputs {
             eve: None,
             timing: None,
             html: None,
-            has_told: false,
+            has_scans: false,
             publisher: None,
             service: None,
             screen: Some(Box::new(screen)),
@@ -181,7 +181,7 @@ impl Outputs {
                 (None, Some(report)) if self.format == Format::Text => {
                     // If the report cannot be written, its end says so.
                     beside(&mut || drop(report.write(|out| writeln!(out, "{scan}"))));
-                    self.has_told = true;
+                    self.has_scans = true;
                 }
                 _ => {}
             },
@@ -240,7 +240,7 @@ impl Outputs {
         let mut exit = Exit::Done;
         if let Some(output) = &self.report {
             exit = written(output.write(|out| {
-                if self.has_told {
+                if self.has_scans {
                     writeln!(out)?;
                 }
                 let style = Style { color: color(io::stdout().is_terminal()) };

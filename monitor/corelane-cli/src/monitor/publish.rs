@@ -229,12 +229,12 @@ impl Publisher {
         }
         if let Some(sender) = self.server.and_then(|server| server.sender) {
             let start = Instant::now();
-            let mut has_told = false;
+            let mut is_reported = false;
             let is_done = |sender: &Sender| sender.state().acknowledged >= self.spool.last();
             let goes_on = || if self.is_live { start.elapsed() < PATIENCE } else { !self.interrupt.is_set() };
             while !is_done(&sender) && goes_on() {
-                if !has_told && start.elapsed() > PATIENCE {
-                    has_told = true;
+                if !is_reported && start.elapsed() > PATIENCE {
+                    is_reported = true;
                     let error = sender.state().error.unwrap_or_else(|| "it is slow".to_owned());
                     complain(format_args!(
                         "--publish: waiting for the server: {error}; Ctrl-C leaves the rest for later"

@@ -98,8 +98,8 @@ impl Service {
         notify: Notify,
     ) -> io::Result<Self> {
         let numbers = Numbers::default();
-        let (told, seen) = (numbers.clone(), facts.clone());
-        let now = move || scrape(&told, &seen, &protections);
+        let (numbers_of_scrape, facts_of_scrape) = (numbers.clone(), facts.clone());
+        let now = move || scrape(&numbers_of_scrape, &facts_of_scrape, &protections);
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
         let requests = requests.clone();
         let interface = all(&facts).capture.interface;
@@ -376,14 +376,14 @@ mod tests {
         let mut service = Service::start(&requests, facts.clone(), 10, Some(listener), Vec::new(), notify).unwrap();
         let (numbers, address) = (service.numbers.clone(), service.address().unwrap());
         let (mut held, mut copied, mut answered) = (Times::default(), Times::default(), Times::default());
-        let mut told = Times::default();
+        let mut set = Times::default();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 // Under load, as the run goes on all the time.
                 while !is_over.load(Ordering::Relaxed) {
                     run(crowd(), 1, |report, findings| {
-                        told.take(|| service.snapshot(report, findings, &[], Some(0.5)));
+                        set.take(|| service.snapshot(report, findings, &[], Some(0.5)));
                     });
                 }
             });
@@ -411,8 +411,8 @@ mod tests {
             times[2]
         };
         let step = median(1).saturating_sub(median(u64::MAX)) / SECONDS as u32;
-        let rows = [("locks held", held), ("copy", copied), ("answer over HTTP", answered), ("numbers told", told)];
-        let mut text = format!("{CONVERSATIONS} conversations; numbers of a step, made and told: {step:?}\n");
+        let rows = [("locks held", held), ("copy", copied), ("answer over HTTP", answered), ("numbers set", set)];
+        let mut text = format!("{CONVERSATIONS} conversations; numbers of a step, made and set: {step:?}\n");
         let mut medians = Vec::new();
         for (what, times) in rows {
             let (count, (median, most)) = (times.0.len(), times.sorted());

@@ -1,7 +1,7 @@
 //! An interface as a source of records.
 
 use super::service::Shared;
-use crate::args::{Capture, Whether};
+use crate::args::{Capture, OnOff};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Watch};
 use crate::interrupt::Requests;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The time between two looks at the counts of the kernel.
 const LOOK: Duration = Duration::from_millis(100);
 /// The time between two messages about dropped frames.
-const TELL: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// How long the capture goes on after the interrupt, if the kernel refuses to end it.
 const INSIST: Duration = Duration::from_secs(2);
 
@@ -56,22 +56,22 @@ pub(crate) struct Wire {
 struct Drops {
     of_ring: Vec<u64>,
     /// The last message, and how many frames it and those before were about.
-    told: Option<Instant>,
-    told_drops: u64,
+    reported: Option<Instant>,
+    reported_drops: u64,
 }
 
 impl Drops {
     fn of(rings: usize) -> Self {
-        Drops { of_ring: vec![0; rings], told: None, told_drops: 0 }
+        Drops { of_ring: vec![0; rings], reported: None, reported_drops: 0 }
     }
 
     /// Takes the count of a ring. The result is set if a message is due: about so many frames more.
     fn count(&mut self, ring: usize, dropped: u64) -> Option<u64> {
         self.of_ring[ring] = dropped;
-        let more = self.of_ring.iter().sum::<u64>().saturating_sub(self.told_drops);
-        let is_due = more > 0 && self.told.is_none_or(|told| told.elapsed() >= TELL);
+        let more = self.of_ring.iter().sum::<u64>().saturating_sub(self.reported_drops);
+        let is_due = more > 0 && self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL);
         is_due.then(|| {
-            (self.told, self.told_drops) = (Some(Instant::now()), self.told_drops + more);
+            (self.reported, self.reported_drops) = (Some(Instant::now()), self.reported_drops + more);
             more
         })
     }
@@ -108,7 +108,7 @@ pub(super) fn options(capture: &Capture, filter: Option<&Filter>) -> Options {
     Options::default()
         .snaplen(capture.snaplen)
         .ring_bytes(usize::try_from(capture.ring_size).unwrap_or(usize::MAX))
-        .promiscuous(capture.promiscuous == Whether::On)
+        .promiscuous(capture.promiscuous == OnOff::On)
         .filter(filter.map(|filter| filter.instructions().to_vec()))
 }
 
@@ -202,7 +202,7 @@ impl Wire {
         }
     }
 
-    fn hear(&mut self) {
+    fn log_news(&mut self) {
         while let Some(news) = self.live.take_news() {
             self.is_up = matches!(news, News::Up | News::Back);
             let interface = self.live.interface();
@@ -220,7 +220,7 @@ impl Wire {
 
     /// Tells of an error, after which the capture goes on.
     fn fails(&mut self, error: &LiveError) {
-        if self.failed.is_none_or(|failed| failed.elapsed() >= TELL) {
+        if self.failed.is_none_or(|failed| failed.elapsed() >= REPORT_INTERVAL) {
             self.failed = Some(Instant::now());
             complain(format_args!("{}: {error}; the capture goes on", self.live.interface()));
         }
@@ -281,7 +281,7 @@ impl Source for Wire {
             0
         });
         self.tap.rest(self.requests.reopens());
-        self.hear();
+        self.log_news();
         self.last_ns = last_ns.or(self.last_ns);
         if self.looked.elapsed() >= LOOK {
             self.look(last_ns);

@@ -10,9 +10,9 @@ use super::{ModelScreen, on_screen};
 use crate::aggregate::{state_of, table_bytes};
 use crate::args::TopArguments;
 use crate::exit::{Exit, complain, refused};
-use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::Interrupt;
 use crate::monitor::Screen;
+use crate::sensor_input::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::sensors::{Engine, EngineError, Read, shards_name};
 use corelane_monitor::sensors::{Aggregator, Batch, News, Refusal, SensorNews};
 use corelane_monitor::{Continuous, Settings};
@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often the screen is told how all is.
-const TELL: Duration = Duration::from_millis(250);
+const UPDATE: Duration = Duration::from_millis(250);
 /// Failures that wait at the beginning, after which steps end though not all is read. They take 44 bytes each.
 const MOST_WAITING: u64 = 1_000_000;
 /// How often the states are loaded, where something is missing behind them.
@@ -31,7 +31,7 @@ const TRIES: u32 = 3;
 
 /// Runs the command.
 pub(super) fn run(from: &str, arguments: &TopArguments, interrupt: &Interrupt) -> Exit {
-    let engine = match hearing::engine(from, &arguments.watching.connection, Purpose::Look) {
+    let engine = match sensor_input::engine(from, &arguments.watching.connection, Purpose::Look) {
         Ok(engine) => engine,
         Err(refusal) => return refused(refusal),
     };
@@ -87,7 +87,7 @@ struct Look {
     /// How often it may yet begin anew.
     tries: u32,
     begun: Instant,
-    told: Option<Instant>,
+    updated: Option<Instant>,
 }
 
 impl Look {
@@ -103,7 +103,7 @@ impl Look {
             has_caught_up: false,
             tries: TRIES,
             begun: Instant::now(),
-            told: None,
+            updated: None,
         }
     }
 
@@ -115,7 +115,7 @@ impl Look {
                 is_open = self.take()?;
                 let now = Instant::now();
                 self.look_at_clock(now);
-                self.tell(now);
+                self.update(now);
             } else {
                 is_open = self.open()?;
             }
@@ -225,12 +225,12 @@ impl Look {
 
     /// Gives a batch to all parts.
     fn hear(&mut self, batch: &[u8]) -> Vec<News> {
-        let here_ns = hearing::now_ns();
+        let here_ns = sensor_input::now_ns();
         let mut news = Vec::new();
         let (mut is_new, mut refusal) = (false, None);
         for part in &mut self.parts {
             let mut said = Vec::new();
-            match part.take(batch, self.engine.sensor(), hearing::latest_ns(here_ns), |it| said.push(it)) {
+            match part.take(batch, self.engine.sensor(), sensor_input::latest_ns(here_ns), |it| said.push(it)) {
                 Ok(Batch { header, reports, .. }) => {
                     // All that take it say the same of its sensor.
                     if !is_new {
@@ -239,7 +239,7 @@ impl Look {
                     }
                     is_new = true;
                     self.screen.model().reports(&header, &reports);
-                    self.silence.heard(header.sensor);
+                    self.silence.received(header.sensor);
                 }
                 Err(Refusal::Again) => {}
                 Err(other) => refusal = Some(other),
@@ -293,11 +293,11 @@ impl Look {
     }
 
     /// Tells the screen how all is, from time to time.
-    fn tell(&mut self, now: Instant) {
-        if self.told.is_some_and(|told| now - told < TELL) {
+    fn update(&mut self, now: Instant) {
+        if self.updated.is_some_and(|updated| now - updated < UPDATE) {
             return;
         }
-        self.told = Some(now);
+        self.updated = Some(now);
         let (refused, waiting) = (self.refusals.0.values().sum::<u64>(), self.waiting());
         let mut model = self.screen.model();
         model.version += 1;
@@ -309,7 +309,7 @@ impl Look {
         site.refused = refused + self.engine.damaged();
         site.now = (now - self.begun).as_secs();
         site.come(self.parts.iter().flat_map(Aggregator::sensors));
-        site.clock(hearing::now_ns());
+        site.clock(sensor_input::now_ns());
     }
 }
 
@@ -421,7 +421,7 @@ mod tests {
         }
         look.look_at_clock(Instant::now());
         assert!(look.take().unwrap());
-        look.tell(Instant::now() + TELL);
+        look.update(Instant::now() + UPDATE);
     }
 
     /// Time and count of each scan that is shown.

@@ -52,7 +52,6 @@ use kept::{Answered, FamilyTrials, Trials};
 use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::vec::Drain;
 
 /// The most slots that are walked at once: one bit of a word each.
@@ -67,6 +66,7 @@ pub struct SubAnalyzer {
     /// The first slot of an IPv6 packet whose second slot comes with the next batch.
     half: Option<Slot>,
     packets: u64,
+    trials: Option<Trials>,
 }
 
 /// What both address families share.
@@ -132,10 +132,11 @@ impl SubAnalyzer {
             v6: Tables::default(),
             half: None,
             packets: 0,
+            trials: None,
         }
     }
 
-    /// Keeps all attempts and probes for the stories of scans: the result will have its [`Trials`].
+    /// Keeps all attempts and probes for the stories of scans, which are to be [taken](SubAnalyzer::take_trials).
     pub(crate) fn keep_trials(&mut self) {
         self.common.keeps = true;
     }
@@ -191,6 +192,11 @@ impl SubAnalyzer {
         self.common.outbox.drain(..)
     }
 
+    /// Takes all attempts and probes of a capture that is [over](SubAnalyzer::finish), if they are kept.
+    pub(crate) fn take_trials(&mut self) -> Option<Trials> {
+        self.trials.take()
+    }
+
     /// Takes a partition's state out. The caller does so only between two packets.
     pub(crate) fn take_partition(&mut self, partition: u8) -> PartitionState {
         debug_assert!(self.half.is_none(), "a partition moves between two packets");
@@ -226,7 +232,7 @@ impl SubAnalyzer {
         let v4 = self.v4.finish(max_time, &mut self.common, &mut result, send);
         let v6 = self.v6.finish(max_time, &mut self.common, &mut result, send);
         let settings = &self.common.settings;
-        result.trials = self.common.keeps.then(|| Arc::new(Trials { v4, v6, settings: settings.clone(), max_time }));
+        self.trials = self.common.keeps.then(|| Trials { v4, v6, settings: settings.clone(), max_time });
         self.half = None;
         result.rejected = std::mem::take(&mut self.common.rejected);
         result.unanswered = std::mem::take(&mut self.common.unanswered);

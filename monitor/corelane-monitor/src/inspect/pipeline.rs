@@ -8,7 +8,7 @@ use super::item::{Frame, Item};
 use super::lines::Spares;
 use super::queues::{HARVESTS, channels, output};
 use super::share::{self, Inlet, Shares, Sharing, sub_analysis};
-use super::stage::{ENOUGH, Harvest, Stage};
+use super::stage::{ENOUGH, Harvest, Numbers, Stage};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::job::{Job, Observer};
@@ -90,7 +90,8 @@ impl Stages<'_> {
         let share = |ring: usize| ((self.plan.analyzers + count - 1 - ring) / count).max(1);
         let mut counts: Vec<_> = (0..count).map(share).collect();
         let run = &self.new_run();
-        let (mut fronts, mut backs, mut tolds, mut harvests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut fronts, mut backs, mut from_dispatchers, mut harvests) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (ring, (sources, count)) in rings.into_iter().zip(&mut counts).enumerate() {
             let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
             // Without a bound: at most one end for each packet on its way is in it.
@@ -112,7 +113,7 @@ impl Stages<'_> {
             harvests.extend(queues.into_iter().enumerate().map(|(stage, queue)| (ring, stage, queue)));
             backs.extend(inlets.into_iter().zip(senders).map(|(inlet, sender)| (ring, inlet, sender)));
             fronts.push((sources, front, steps_in));
-            tolds.push((steps, creditor));
+            from_dispatchers.push((steps, creditor));
         }
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
         let end = &OnceLock::new();
@@ -135,7 +136,7 @@ impl Stages<'_> {
                                 let mut sender = sender;
                                 let result =
                                     sub_analysis(self.settings, run, slots, &mut into(&mut sender), || end().1);
-                                (result, Findings::default())
+                                Numbers::of_headers(result)
                             }
                         }
                     };
@@ -145,13 +146,13 @@ impl Stages<'_> {
             let last = 1 + stages.len();
             let last_stage = spawn(scope, "output", move || {
                 self.pins.pin(last);
-                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, tolds, out)
+                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, from_dispatchers, out)
             });
             let dispatch = move |(sources, mut front, mut ends): (I, Front, Producer<StepEnd, Linked>)| {
                 let _panic = OnPanic(broken);
                 // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-                let told = |end| drop(ends.push(end));
-                let clock = self.dispatch(sources, run, &mut front, told, progress, broken, damage);
+                let step_ended = |end| drop(ends.push(end));
+                let clock = self.dispatch(sources, run, &mut front, step_ended, progress, broken, damage);
                 (clock, front, ends)
             };
             let mut fronts = fronts.into_iter();
@@ -207,12 +208,12 @@ impl Stages<'_> {
         sources: impl IntoIterator<Item = S>,
         run: &Run,
         front: &mut Front,
-        told: impl FnMut(StepEnd),
+        step_ended: impl FnMut(StepEnd),
         progress: &Progress,
         broken: &AtomicBool,
         damage: &dyn Fn(usize, S::Error),
     ) -> Clock {
-        let state = RefCell::new((self.dispatcher(run), front, told));
+        let state = RefCell::new((self.dispatcher(run), front, step_ended));
         read(
             sources,
             progress,
@@ -224,18 +225,18 @@ impl Stages<'_> {
             },
             damage,
             |source| {
-                let (clock, front, told) = &mut *state.borrow_mut();
+                let (clock, front, step_ended) = &mut *state.borrow_mut();
                 let before = (clock.dispatcher.packets(), clock.dispatcher.bytes());
                 let read = match front {
-                    Front::Items(feed) => read_items(source, clock, feed, told, progress),
+                    Front::Items(feed) => read_items(source, clock, feed, step_ended, progress),
                     Front::Slots(shares, own) => read_slots(source, &mut clock.dispatcher, shares, &mut into(own)),
                 };
                 progress.add(clock.dispatcher.packets() - before.0, clock.dispatcher.bytes() - before.1);
                 read
             },
             |time_ns| {
-                let (clock, front, told) = &mut *state.borrow_mut();
-                pass(clock, front, told, progress, time_ns);
+                let (clock, front, step_ended) = &mut *state.borrow_mut();
+                pass(clock, front, step_ended, progress, time_ns);
             },
         );
         state.into_inner().0
@@ -268,7 +269,7 @@ impl Stages<'_> {
         };
         read(sources, progress, || false, damage, each, |_| {});
         let result = shares.finish(dispatcher.max_time(), &mut |harvest| collector.add(0, 0, harvest));
-        collector.finish(&[dispatcher], vec![(result, Findings::default())], [None], out)
+        collector.finish(&[dispatcher], vec![Numbers::of_headers(result)], [None], out)
     }
 
     /// Runs all stages in this thread.
@@ -409,7 +410,7 @@ fn read_items<S: Source>(
     source: &mut S,
     clock: &mut Clock,
     feed: &mut Feed,
-    told: &mut impl FnMut(StepEnd),
+    step_ended: &mut impl FnMut(StepEnd),
     progress: &Progress,
 ) -> Result<usize, S::Error> {
     feed.records_in(source.memory());
@@ -418,7 +419,7 @@ fn read_items<S: Source>(
             if end.snapshot.is_some() {
                 feed.ask(progress);
             }
-            told(end);
+            step_ended(end);
         }
         let place = clock.dispatcher.locate(&record);
         feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
@@ -443,7 +444,7 @@ fn read_slots<S: Source>(
 }
 
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
+fn pass(clock: &mut Clock, front: &mut Front, step_ended: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
     // For slots it does not.
     let Front::Items(feed) = front else { return };
     let Some(end) = clock.pass(time_ns) else { return };
@@ -451,7 +452,7 @@ fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), pr
         feed.ask(progress);
     }
     let (number, begun_ns) = (end.number, end.begun_ns);
-    told(end);
+    step_ended(end);
     feed.pass(number, begun_ns);
 }
 
@@ -524,7 +525,7 @@ fn application(
     mut inlet: Consumer<Item>,
     mut sender: Producer<Harvest>,
     end: &dyn Fn() -> (u64, u64),
-) -> (PartialResult, Findings) {
+) -> Numbers {
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
     let out = &mut into(&mut sender);

@@ -69,7 +69,7 @@ pub(super) fn output<'a, 'b>(
         collector.drain(out);
         for (ring, (_, creditor)) in rings.iter_mut().enumerate() {
             // Also where all stages of the ring are over: its Dispatcher may wait for credit, and has to find that out.
-            creditor.tell(collector.passed(ring));
+            creditor.grant(collector.passed(ring));
         }
     }
     (collector, out)

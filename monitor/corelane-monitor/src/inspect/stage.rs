@@ -10,6 +10,7 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
+use crate::analyzer::kept::Trials;
 use crate::continuous::{Continuous, Detector, SIFTED, SLOTS};
 use crate::dispatch::Sink;
 use crate::eve::Events;
@@ -26,7 +27,6 @@ use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::conversation::{Partition, Side};
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
-use std::sync::Arc;
 use std::vec::Drain;
 
 /// What a stage has found, for the output stage.
@@ -50,7 +50,24 @@ impl Harvest {
 }
 
 /// What a stage has counted.
-pub(crate) type Numbers = (PartialResult, Findings);
+pub(crate) type Counts = (PartialResult, Findings);
+
+/// All that a stage knows, at a mark that asks for it and at the end.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(super) counts: Counts,
+    /// The facts for people since the last time, if they are gathered.
+    pub(super) facts: Option<StageFacts>,
+    /// All attempts and probes of a capture that is over, if facts are gathered.
+    pub(super) trials: Option<Trials>,
+}
+
+impl Numbers {
+    /// Those of a stage that looks at headers alone.
+    pub(super) fn of_headers(result: PartialResult) -> Self {
+        Numbers { counts: (result, Findings::default()), facts: None, trials: None }
+    }
+}
 
 /// The scan detector of a stage.
 enum Scanner {
@@ -87,6 +104,13 @@ impl Scanner {
         match self {
             Scanner::Whole(analyzer) => analyzer.take_reports(),
             Scanner::Stepped(detector) => detector.take_reports(),
+        }
+    }
+
+    fn take_trials(&mut self) -> Option<Trials> {
+        match self {
+            Scanner::Whole(analyzer) => analyzer.take_trials(),
+            Scanner::Stepped(_) => None,
         }
     }
 
@@ -366,9 +390,8 @@ impl<'a> Stage<'a> {
         self.passed = Key::mark(number, step_of(time_ns), 0);
         self.end_steps(number, time_ns);
         if snapshot {
-            let mut numbers = self.numbers();
-            numbers.0.gathered = self.gather(time_ns);
-            self.snapshots.push(numbers);
+            let (counts, facts) = (self.counts(), self.gather(time_ns));
+            self.snapshots.push(Numbers { counts, facts, trials: None });
         }
     }
 
@@ -398,7 +421,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Takes the facts of the time before this, those of conversations that go on among them.
-    fn gather(&mut self, time_ns: u64) -> Option<Arc<StageFacts>> {
+    fn gather(&mut self, time_ns: u64) -> Option<StageFacts> {
         let facts = self.facts.as_deref_mut()?;
         let since_ns = facts.since_ns();
         for (number, cell) in (0..=u8::MAX).zip(&mut self.cells) {
@@ -411,7 +434,7 @@ impl<'a> Stage<'a> {
                 gather.count(conversation, protocol, client, kept, false);
             });
         }
-        Some(Arc::new(facts.take_before(time_ns)))
+        Some(facts.take_before(time_ns))
     }
 
     /// The first step, of those that are not over, at whose end something expires.
@@ -468,25 +491,20 @@ impl<'a> Stage<'a> {
     }
 
     /// The capture is over, after so many packets: gives out all that is left to be found.
-    pub(super) fn finish(
-        &mut self,
-        packets: u64,
-        max_time: u64,
-        out: &mut impl FnMut(Harvest),
-    ) -> (PartialResult, Findings) {
+    pub(super) fn finish(&mut self, packets: u64, max_time: u64, out: &mut impl FnMut(Harvest)) -> Numbers {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         self.each(packets + 1, LAST, |partition, records| partition.finish(records));
         self.passed = Key::END;
         let mut result = self.scans.finish(max_time, out);
         (result.tcp, result.malformed) = (self.tcp, self.malformed);
-        result.gathered = self.gather(max_time);
+        let (facts, trials) = (self.gather(max_time), self.scans.take_trials());
         self.send(out);
-        (result, self.findings())
+        Numbers { counts: (result, self.findings()), facts, trials }
     }
 
     /// The numbers so far, where time passes in steps.
-    fn numbers(&self) -> Numbers {
+    fn counts(&self) -> Counts {
         let mut result = match &self.scans {
             Scanner::Stepped(detector) => detector.result(),
             Scanner::Whole(_) => PartialResult::new(Talkers::new(0, self.keys)),

@@ -2,10 +2,10 @@
 
 use super::batch::{Batch, BatchError, SensorName};
 use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
-use crate::report::Timestamp;
 use crate::room;
 use crate::settings::Settings;
 use crate::steps::{STEP_NS, begin_of};
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -364,7 +364,7 @@ impl Aggregator {
             return Err(Refusal::Stranger(name.clone()));
         }
         let now_ns = self.begun_ns;
-        let mut tell = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
+        let mut report = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
         let sensor = self.sensors.entry(name.as_str().to_owned()).or_default();
         match sensor.epoch {
             Some(epoch) if epoch > header.epoch => return Err(Refusal::OldRun),
@@ -374,7 +374,7 @@ impl Aggregator {
                 if header.sequence > sensor.next || header.before > sensor.before {
                     let reports = header.before.checked_sub(sensor.before);
                     let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
-                    tell(until_ns, SensorNews::Lost { since_ns, until_ns, reports });
+                    report(until_ns, SensorNews::Lost { since_ns, until_ns, reports });
                 }
                 sensor.has_ended = false;
             }
@@ -382,12 +382,12 @@ impl Aggregator {
                 // What a run has left behind that was not ended.
                 if before.is_some() && !sensor.has_ended && header.since_ns > sensor.begun_ns {
                     let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
-                    tell(until_ns, SensorNews::Lost { since_ns, until_ns, reports: None });
+                    report(until_ns, SensorNews::Lost { since_ns, until_ns, reports: None });
                 }
-                tell(header.since_ns, SensorNews::Began { since_ns: header.since_ns });
+                report(header.since_ns, SensorNews::Began { since_ns: header.since_ns });
                 if header.sequence > 0 {
                     let (until_ns, reports) = (header.since_ns, Some(header.before));
-                    tell(until_ns, SensorNews::Lost { since_ns: 0, until_ns, reports });
+                    report(until_ns, SensorNews::Lost { since_ns: 0, until_ns, reports });
                 }
                 // The clock of a new run may have been put right.
                 (sensor.epoch, sensor.has_ended, sensor.begun_ns) = (Some(header.epoch), false, header.since_ns);
@@ -407,11 +407,11 @@ impl Aggregator {
         }
         if sensor.out.is_some_and(|close_ns| sensor.begun_ns.saturating_add(close_ns) >= now_ns) {
             sensor.out = None;
-            tell(sensor.begun_ns, SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
+            report(sensor.begun_ns, SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
         }
         if header.is_last {
             sensor.has_ended = true;
-            tell(sensor.begun_ns, SensorNews::Ended);
+            report(sensor.begun_ns, SensorNews::Ended);
         }
         Ok(batch)
     }
@@ -596,7 +596,7 @@ mod tests {
     /// What is said of a batch and of the steps that it ends, in few words.
     fn said(aggregator: &mut Aggregator, batch: &[u8]) -> Vec<String> {
         let mut said = Vec::new();
-        let mut hear = |news| {
+        let mut receive = |news| {
             said.push(match news {
                 News::Scan(scan) => format!("scan {} at {}", scan.scan.count(), scan.scan.time_ns() / STEP_NS),
                 News::Sensor(SensorEvent { sensor, news, time_ns }) => {
@@ -606,10 +606,10 @@ mod tests {
         };
         // As whose a batch comes is what it says, of those that can be read.
         let sensor = Batch::decode(batch, &(0..=255)).map_or(String::new(), |batch| batch.header.sensor.to_string());
-        if let Err(refusal) = aggregator.take(batch, &sensor, 1000 * STEP_NS, &mut hear) {
+        if let Err(refusal) = aggregator.take(batch, &sensor, 1000 * STEP_NS, &mut receive) {
             return vec![format!("{refusal:?}")];
         }
-        while aggregator.advance(&mut hear) {}
+        while aggregator.advance(&mut receive) {}
         said
     }
 

@@ -218,7 +218,7 @@ fn a_ring_that_panics_ends_the_others() {
 
 /// Bytes of all conversations.
 fn bytes(findings: &Findings) -> u64 {
-    let volumes = findings.protocols.values().chain(&findings.untold).chain(&findings.silent);
+    let volumes = findings.protocols.values().chain(&findings.unidentified).chain(&findings.silent);
     volumes.map(|volume| volume.bytes).sum()
 }
 

@@ -3,7 +3,7 @@
 use super::{ENTRIES, FEW, Recent, SECONDS, add, halve};
 use crate::top::filter::Subject;
 use corelane_monitor::sensors::{Header, SensorCounts, SensorName};
-use corelane_monitor::{STEP_NS, ScanEvent, StateReport, Told};
+use corelane_monitor::{Content, STEP_NS, ScanEvent, StateReport};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 
@@ -82,7 +82,7 @@ impl Presence {
 impl Site {
     /// Takes the reports of a batch. What came while much was to be read says nothing of the last seconds.
     pub(crate) fn reports(&mut self, header: &Header, reports: &[StateReport]) {
-        let failed = |report: &&StateReport| matches!(report.told(), Told::Failed(_));
+        let failed = |report: &&StateReport| matches!(report.content(), Content::Failed(_));
         let last = header.begun_ns.saturating_sub(1);
         let mut seconds = BTreeMap::new();
         for report in reports.iter().filter(failed) {

@@ -102,14 +102,14 @@ fn why(refusal: &Refusal) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     /// When a sensor was heard last, or was known to be missing.
-    heard: BTreeMap<SensorName, Instant>,
+    last_received: BTreeMap<SensorName, Instant>,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
 }
 
 impl Silence {
-    pub(crate) fn heard(&mut self, sensor: SensorName) {
-        self.heard.insert(sensor, Instant::now());
+    pub(crate) fn received(&mut self, sensor: SensorName) {
+        self.last_received.insert(sensor, Instant::now());
     }
 
     /// Those that are present, and have been silent for so long. Each look counts: it says whether all is read by now.
@@ -126,7 +126,7 @@ impl Silence {
         }
         let mut silent = Vec::new();
         for sensor in present {
-            let last = self.heard.entry(sensor.clone()).or_insert(now);
+            let last = self.last_received.entry(sensor.clone()).or_insert(now);
             if !is_caught_up {
                 *last = now;
             } else if now - *last >= timeout {
@@ -143,7 +143,7 @@ impl Silence {
 
     /// Whether no sensor was heard for so long.
     pub(crate) fn is_total(&self, timeout: Duration, now: Instant) -> bool {
-        self.is_caught_up_for(timeout, now) && self.heard.values().all(|&last| now - last >= timeout)
+        self.is_caught_up_for(timeout, now) && self.last_received.values().all(|&last| now - last >= timeout)
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(look(&mut silence, 110, true), (0, false));
         assert_eq!(look(&mut silence, 129, true), (0, false));
         assert_eq!(look(&mut silence, 131, true), (2, false), "silent since 100, all read since 110");
-        silence.heard.insert(name("a"), begin + Duration::from_secs(132));
+        silence.last_received.insert(name("a"), begin + Duration::from_secs(132));
         assert_eq!(look(&mut silence, 150, true), (1, false));
         assert_eq!(look(&mut silence, 151, false), (0, false), "the server is gone for a moment");
         assert_eq!(look(&mut silence, 180, true), (0, false));
