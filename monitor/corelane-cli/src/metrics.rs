@@ -16,9 +16,9 @@ use self::text::{CONTENT_TYPE, Collected, metrics};
 use crate::exit::left_out;
 use crate::output::Condition;
 use httparse::Status;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,18 +60,20 @@ pub(crate) trait Served: Collected {
 /// The document of `/healthz`, and whether all is well.
 fn health(served: &impl Served) -> (String, bool) {
     let problems = served.problems();
-    let mut json = format!("{{\"status\":{}", quoted(if problems.is_empty() { "ok" } else { "failing" }));
-    let list: Vec<_> = problems.iter().map(|problem| quoted(problem)).collect();
-    let protections: Vec<_> =
-        served.protections().iter().map(|(name, given)| format!("{}:{}", quoted(name), quoted(given))).collect();
-    let _ = writeln!(
-        json,
-        ",\"problems\":[{}],\"version\":{},\"protections\":{{{}}}}}",
-        list.join(","),
-        quoted(env!("CARGO_PKG_VERSION")),
+    let is_well = problems.is_empty();
+    let protections: Vec<_> = served
+        .protections()
+        .iter()
+        .map(|(name, given)| format!("{}:{}", Value::from(*name), Value::from(given.as_str())))
+        .collect();
+    let json = format!(
+        "{{\"status\":\"{}\",\"problems\":{},\"version\":{},\"protections\":{{{}}}}}\n",
+        if is_well { "ok" } else { "failing" },
+        Value::from(problems),
+        Value::from(env!("CARGO_PKG_VERSION")),
         protections.join(",")
     );
-    (json, problems.is_empty())
+    (json, is_well)
 }
 
 /// That a run has said nothing for too long, if it has.
@@ -172,22 +174,6 @@ impl Served for Snapshot {
     fn protections(&self) -> &[(&'static str, String)] {
         &self.protections
     }
-}
-
-/// A string of JSON.
-fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => json.extend(['\\', character]),
-            // A `String` takes all that is written to it.
-            '\0'..='\x1f' | '\x7f' => drop(write!(json, "\\u{:04x}", u32::from(character))),
-            _ => json.push(character),
-        }
-    }
-    json.push('"');
-    json
 }
 
 /// Reads the address of an option: `ADDR:PORT`, or `:PORT` or `PORT` of this machine alone.

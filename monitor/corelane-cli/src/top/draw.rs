@@ -15,8 +15,8 @@ use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, UDP_FAILS_NS, grouped
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::symbols::bar::NINE_LEVELS;
 use ratatui::text::Span;
+use ratatui::widgets::{RenderDirection, Sparkline, Widget};
 use std::cmp::Reverse;
 use std::net::{IpAddr, SocketAddr};
 
@@ -507,31 +507,13 @@ fn spark(
     let begin = put(buffer, line, 0, label, style);
     let width = usize::from(area.width.saturating_sub(begin));
     let values: Vec<u64> = values.rev().take(width).collect();
-    let (most, count) = (values.iter().copied().max().unwrap_or(0).max(1), values.len());
-    let levels = u64::from(area.height) * 8;
-    for (back, value) in values.into_iter().enumerate() {
-        // Anything at all is seen.
-        let level = (u128::from(value) * u128::from(levels)).div_ceil(u128::from(most)) as u64;
-        for row in 0..area.height {
-            let part = level.saturating_sub(8 * u64::from(row)).min(8) as usize;
-            let symbol = [
-                NINE_LEVELS.empty,
-                NINE_LEVELS.one_eighth,
-                NINE_LEVELS.one_quarter,
-                NINE_LEVELS.three_eighths,
-                NINE_LEVELS.half,
-                NINE_LEVELS.five_eighths,
-                NINE_LEVELS.three_quarters,
-                NINE_LEVELS.seven_eighths,
-                NINE_LEVELS.full,
-            ][part];
-            let position = Position { x: area.right() - 1 - back as u16, y: area.bottom() - 1 - row };
-            if let Some(cell) = buffer.cell_mut(position) {
-                cell.set_symbol(symbol);
-            }
-        }
-    }
-    count
+    let (most, levels) = (values.iter().copied().max().unwrap_or(0).max(1), u64::from(area.height) * 8);
+    // Anything at all is seen.
+    let level = |&value: &u64| (u128::from(value) * u128::from(levels)).div_ceil(u128::from(most)) as u64;
+    let columns = Sparkline::default().data(values.iter().map(level)).max(levels);
+    let room = Rect { x: area.x + begin, width: width as u16, ..area };
+    columns.direction(RenderDirection::RightToLeft).render(room, buffer);
+    values.len()
 }
 
 /// Panels one below the other. The one with the focus has twice the room of another. Lines that a panel has no rows for
