@@ -73,7 +73,7 @@ fn wait_for<T>(
         match ask() {
             Err(error @ EngineError::Disconnected(..)) => {
                 if !std::mem::replace(&mut is_reported, true) {
-                    complain(format_args!("--from: {error}; it is waited for"));
+                    complain(format_args!("--from: {error}; retrying"));
                 }
             }
             answer => return answer.map(Some),
@@ -112,8 +112,7 @@ impl Run {
             aggregator.restore(state).map_err(|error| {
                 let shards = shards_name(&arguments.shards);
                 format!(
-                    "the stored state of shards {shards} cannot be gone on from: {error}; give the same options, or \
-                     remove it"
+                    "the stored state of shards {shards} cannot be restored: {error}; give the same options, or remove it"
                 )
             })?;
         }

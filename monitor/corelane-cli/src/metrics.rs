@@ -79,7 +79,7 @@ fn health(served: &impl Served) -> (String, bool) {
 /// That a run has said nothing for too long, if it has.
 fn stale(updated: Option<Instant>) -> Option<String> {
     let age = updated.map(|updated| updated.elapsed()).filter(|&age| age > STALE)?;
-    Some(format!("the run has said nothing for {} s", age.as_secs()))
+    Some(format!("no progress for {} s", age.as_secs()))
 }
 
 /// What outputs say of their failures.

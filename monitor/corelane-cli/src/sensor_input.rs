@@ -66,7 +66,7 @@ impl Refusals {
         let count = self.0.entry(reason).or_insert(0);
         *count += 1;
         if *count == 1 && *refusal != Refusal::Again {
-            complain(format_args!("a batch does not count: {}", why(refusal)));
+            complain(format_args!("batch ignored: {}", why(refusal)));
         }
     }
 }
@@ -88,12 +88,12 @@ fn reason(refusal: &Refusal) -> &'static str {
 fn why(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Error(error) => error.to_string(),
-        Refusal::Again => "it was seen".to_owned(),
-        Refusal::OldRun => "a later run of its sensor has begun; two sensors may have one name".to_owned(),
-        Refusal::Stranger(sensor) => format!("it is of {sensor}, which --expect does not name"),
-        Refusal::OtherName(sensor) => format!("it is of {sensor}, and came as another sensor's"),
+        Refusal::Again => "already received".to_owned(),
+        Refusal::OldRun => "its sensor has begun a later run; two sensors may have one name".to_owned(),
+        Refusal::Stranger(sensor) => format!("--expect does not name its sensor {sensor}"),
+        Refusal::OtherName(sensor) => format!("it names sensor {sensor}, and another sensor sent it"),
         Refusal::Future(sensor) => {
-            format!("the clock of {sensor} is more than {} s ahead of the one here", AHEAD.as_secs())
+            format!("the clock of {sensor} is more than {} s ahead of the local clock", AHEAD.as_secs())
         }
     }
 }

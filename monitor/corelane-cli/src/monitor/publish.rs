@@ -246,7 +246,7 @@ impl Publisher {
             // What is told last is asked for once more. A connection that is lost by then is none that is needed.
             if !sender.finish(RETRY) && !has_all {
                 let rest =
-                    "--publish: the server has not got all batches; the next start of this sensor sends the rest";
+                    "--publish: the server does not have all batches; the next start of this sensor sends the rest";
                 left = left.or_else(|| Some(rest.to_owned()));
             }
         }

@@ -210,8 +210,8 @@ impl Wire {
                 _ if self.ring > 0 => {}
                 // The system's own reason is that it has no such call.
                 News::Refused(_) if self.drops_all => complain(format_args!(
-                    "{interface}: the interface is back, but --drop-all has given up the right to open it; restart the \
-                     run"
+                    "{interface}: the interface is back, but --drop-all has dropped the capability to open it; restart \
+                     the run"
                 )),
                 news => complain(format_args!("{interface}: {news}")),
             }
@@ -236,7 +236,7 @@ impl Wire {
         }
         self.is_cut = true;
         let (left, interface) = (self.live.statistics().in_ring(), self.live.interface());
-        complain(format_args!("{interface}: {error}; the run ends all the same, without {left} packets in the ring"));
+        complain(format_args!("{interface}: {error}; the run ends anyway, without {left} packets in the ring"));
     }
 
     /// Ends the copy, and gives the last counts; says how the copy is, if there is one. To be called also if the

@@ -41,27 +41,29 @@ impl fmt::Display for SensorEvent {
         };
         write!(f, "sensor {}: ", self.sensor)?;
         match self.news {
-            SensorNews::Began { since_ns } => write!(f, "a run of it has begun at {}", at(since_ns)),
+            SensorNews::Began { since_ns } => write!(f, "began a run at {}", at(since_ns)),
             SensorNews::Lost { since_ns: 0, until_ns, reports: Some(reports) } => {
-                write!(f, "what it told before {} is not there any longer: {reports} failures", at(until_ns))
+                write!(f, "its batches before {} are gone: {reports} failures", at(until_ns))
             }
             SensorNews::Lost { since_ns, until_ns, reports } => {
-                write!(f, "what it saw from {} to {} is lost", at(since_ns), at(until_ns))?;
+                write!(f, "lost from {} to {}", at(since_ns), at(until_ns))?;
                 reports.map_or(Ok(()), |reports| write!(f, ": {reports} failures"))
             }
-            SensorNews::LeftOut { waiting: 0 } => f.write_str("left out, as it is silent"),
+            SensorNews::LeftOut { waiting: 0 } => f.write_str("left out: silent"),
             SensorNews::LeftOut { waiting } => {
-                write!(f, "left out, as it is behind and {waiting} failures of the others wait for it")
+                write!(f, "left out: it is behind, and {waiting} failures of other sensors wait for it")
             }
             SensorNews::Clock { behind_ns } => {
                 let seconds = behind_ns.unsigned_abs() as f64 / 1e9;
                 match behind_ns {
                     0 => f.write_str("its clock is right again"),
-                    1.. => write!(f, "its clock is {seconds:.0} s behind the one here, or its batches take so long"),
-                    _ => write!(f, "its clock is {seconds:.0} s ahead of the one here"),
+                    1.. => {
+                        write!(f, "its clock is {seconds:.0} s behind the local clock, or its batches take that long")
+                    }
+                    _ => write!(f, "its clock is {seconds:.0} s ahead of the local clock"),
                 }
             }
-            SensorNews::Back { late } => write!(f, "it is back, with {late} failures that came late"),
+            SensorNews::Back { late } => write!(f, "back, with {late} failures that came late"),
             SensorNews::Ended => f.write_str("its run has ended"),
         }
     }
@@ -107,7 +109,7 @@ pub enum SensorNews {
 /// Why a batch does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is none.
+    /// It is not a valid batch.
     Error(BatchError),
     /// It was seen before.
     Again,
@@ -184,7 +186,7 @@ pub struct Aggregator {
     most_waiting: u64,
 }
 
-/// What a snapshot cannot be had without.
+/// The settings that a snapshot is restored with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Fixed {
     shards: (u8, u8),
@@ -219,7 +221,7 @@ const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
 
 const SNAPSHOT: &[u8; 4] = b"CLA\x03";
 
-/// Why a snapshot cannot be gone on from.
+/// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotError {
     /// It is none of this version, or damaged.
@@ -245,7 +247,7 @@ impl fmt::Display for Fixed {
         write!(
             f,
             "shards {first}-{last}, thresholds {vertical_threshold} and {horizontal_threshold}, {forget_s} s until a \
-             failure is forgotten, {suppress_s} s until a scan is told again"
+             failure is forgotten, {suppress_s} s until a scan is reported again"
         )
     }
 }
