@@ -1,8 +1,8 @@
 //! `corelane aggregate`: the scans of many sensors.
 //!
 //! One thread takes batches from the engine, lets steps end, writes what is found and stores snapshots. After it was
-//! killed it goes on from the last snapshot, and tells again what it has told since then. What of that a file of events
-//! holds already is known (`output`), so nothing is in it twice.
+//! killed it goes on from the last snapshot, and reports again what it has reported since then. What a file of events
+//! holds already of that is known (`output`), so nothing is in it twice.
 
 mod output;
 
@@ -19,7 +19,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often the numbers are output.
+/// How often the numbers are updated.
 const NUMBERS: Duration = Duration::from_secs(1);
 /// The pause between two snapshots is at least so many times as long as the last took.
 const PAUSES: u32 = 20;
@@ -63,7 +63,7 @@ pub(crate) fn state_of(snapshot: &[u8]) -> &[u8] {
     output::split(snapshot).unwrap_or_default().1
 }
 
-/// Asks the engine, again and again while its server cannot be reached; nothing comes of it after a signal.
+/// Asks the engine, retrying while its server cannot be reached; `None` after a signal.
 fn wait_for<T>(
     interrupt: &Interrupt,
     mut ask: impl FnMut() -> Result<T, EngineError>,
@@ -83,7 +83,7 @@ fn wait_for<T>(
 }
 
 impl Run {
-    /// Opens all, and goes on from the last snapshot, if there is one. A server that cannot be reached is waited for
+    /// Opens all, and goes on from the last snapshot, if there is one. Retries a server that cannot be reached
     /// until a signal comes.
     fn open(arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Option<Self>, String> {
         let settings = Settings {
@@ -111,9 +111,7 @@ impl Run {
             written = length;
             aggregator.restore(state).map_err(|error| {
                 let shards = shards_name(&arguments.shards);
-                format!(
-                    "the stored state of shards {shards} cannot be restored: {error}; give the same options, or remove it"
-                )
+                format!("the state of shards {shards} cannot be restored: {error}; give the same options, or remove it")
             })?;
         }
         engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
@@ -142,7 +140,7 @@ impl Run {
             numbers,
             _metrics: metrics,
         };
-        // One that is killed before the next snapshot finds by this what it has output.
+        // One that is killed before the next snapshot finds by this what it has reported.
         if snapshot.is_none() && wait_for(interrupt, || run.save(arguments)).map_err(from)?.is_none() {
             return Ok(None);
         }
@@ -153,7 +151,7 @@ impl Run {
         let mut numbered = Instant::now();
         while !interrupt.is_set() && !self.output.is_gone {
             self.take(arguments)?;
-            // Before lines are forgotten that this tells again.
+            // Before lines are forgotten that this reports again.
             if self.aggregator().have_all_ended() && arguments.until_ended {
                 let Some(aggregator) = self.aggregator.take() else { break };
                 aggregator.finish(|news| self.output.write(&news));
@@ -168,7 +166,7 @@ impl Run {
             let reopens = self.requests.reopens();
             if reopens != self.reopens {
                 self.reopens = reopens;
-                // What was told so far is in the old file, and is not to be told again in the new one.
+                // What was reported so far is in the old file, and is not to be repeated in the new one.
                 self.store(arguments);
                 self.output.reopen();
                 self.store(arguments);
@@ -232,7 +230,7 @@ impl Run {
         for sensor in &silent {
             aggregator.leave_out(sensor, |news| output.write(&news));
         }
-        // What those that were left out have held back is told, though there are no others.
+        // What those that were left out have held back is reported, though there are no others.
         let goes_on = silence.is_total(timeout, now) && aggregator.go_on_alone();
         if !silent.is_empty() || goes_on {
             // What the clock has decided is not decided again after a restart.
@@ -276,7 +274,7 @@ impl Run {
         }
     }
 
-    /// Stores the state, if all that was told is written.
+    /// Stores the state, if all that was reported is written.
     fn save(&mut self, arguments: &AggregateArguments) -> Result<(), EngineError> {
         let Some(written) = self.output.written() else { return Ok(()) };
         let snapshot = output::join(written, &self.aggregator().snapshot());

@@ -344,7 +344,7 @@ impl Read for Watched {
 }
 
 /// An input that may keep us waiting as long as it likes, a pipe above all. A thread of its own reads it, so that the
-/// user's interrupt is heard while no bytes come. The bytes come through a lane.
+/// user's interrupt is noticed while no bytes come. The bytes come through a lane.
 struct Pump {
     chunks: Consumer<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,

@@ -8,7 +8,7 @@
 //! | `monitor.rs`, `top.rs`, `aggregate.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
 //! | `monitor/publish.rs`, `sensors/` | what a sensor sends; how batches travel to an aggregator |
-//! | `sensor_input.rs` | what `aggregate` and `top --from` have in common |
+//! | `sensor_input.rs` | shared by the commands that read sensor batches |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
 //! | `replay.rs` | captures played as fast as they were recorded, for `top` |
@@ -17,7 +17,7 @@
 //! | `no_top.rs` | in place of `top.rs` without the feature `top` |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
-//! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
+//! | `confine.rs`, `notify.rs` | least privilege; messages to systemd |
 
 #![cfg_attr(not(feature = "full"), allow(dead_code, reason = "what is left out uses it"))]
 

@@ -1,7 +1,7 @@
 //! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service. Those of an aggregator are in
 //! `metrics/sensors.rs`, the text of both in `metrics/text.rs`.
 //!
-//! Threads of its own answer from a copy of what the run said last: a scrape costs the run a lock that is held for the
+//! Threads of its own answer from a copy of the run's last numbers: a scrape costs the run a lock that is held for the
 //! exchange of a pointer. A client is given up after four seconds, or when there are 64 newer ones, so that none holds
 //! up others.
 
@@ -41,7 +41,7 @@ const MOST_CLIENTS: usize = 64;
 /// Bytes of a thread's stack that answers.
 const STACK: usize = 256 << 10;
 
-/// A run that says nothing for so long hangs.
+/// A run without progress for so long hangs.
 const STALE: Duration = Duration::from_secs(60);
 
 pub(crate) use sensors::Sensors;
@@ -76,13 +76,13 @@ fn health(served: &impl Served) -> (String, bool) {
     (json, is_well)
 }
 
-/// That a run has said nothing for too long, if it has.
+/// That a run has had no progress for too long, if so.
 fn stale(updated: Option<Instant>) -> Option<String> {
     let age = updated.map(|updated| updated.elapsed()).filter(|&age| age > STALE)?;
     Some(format!("no progress for {} s", age.as_secs()))
 }
 
-/// What outputs say of their failures.
+/// The errors of outputs.
 fn failing(outputs: &[OutputState]) -> impl Iterator<Item = String> {
     let failing = outputs.iter().filter_map(|output| Some((&output.name, output.error.as_ref()?)));
     failing.map(|(name, error)| format!("output {name}: {error}"))
@@ -91,10 +91,10 @@ fn failing(outputs: &[OutputState]) -> impl Iterator<Item = String> {
 /// Numbers by the value of a label.
 pub(crate) type By<N = u64> = Vec<(Cow<'static, str>, N)>;
 
-/// What a run tells about itself. Totals are since its start, and never fall.
+/// The numbers of a run. Totals are since its start, and never fall.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    /// When the run said this; `None` if it does not matter how long ago that is.
+    /// When the run published this; `None` if its age does not matter.
     pub(crate) updated: Option<Instant>,
     pub(crate) interfaces: Vec<Interface>,
     /// Bytes of the packets that were analysed, as on the wire.
@@ -259,7 +259,7 @@ impl Listener {
                     Err(_) => thread::sleep(Duration::from_millis(100)),
                 }
             }
-            // What was asked is answered, and no more is heard.
+            // What was asked is answered, and no more is read.
             clients.iter().for_each(|client| client.hang_up(Shutdown::Read));
             clients.into_iter().for_each(|client| drop(client.thread.join()));
         })?;

@@ -530,7 +530,7 @@ pub(crate) struct Analysed {
     pub(crate) exit: Exit,
 }
 
-/// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
+/// Runs the analysis, and logs faults of the input. `None` if no input could be read.
 pub(crate) fn analyse(
     mut inputs: Vec<Input>,
     job: &Job,
@@ -623,12 +623,12 @@ fn missing(report: &Report) -> Option<String> {
     })
 }
 
-/// The processor time of all threads of the process; zero if the system does not tell.
+/// The processor time of all threads of the process; zero if the system does not report it.
 fn cpu_time() -> Duration {
     ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
 }
 
-/// The most memory that the process had at one time, in bytes, if the system tells.
+/// The most memory that the process had at one time, in bytes, if the system reports it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

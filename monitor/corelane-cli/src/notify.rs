@@ -1,4 +1,4 @@
-//! What a service tells systemd: that it is ready, reloads, stops, and is alive. Elsewhere it tells nothing.
+//! Messages to systemd: that the service is ready, reloads, stops, and is alive. Elsewhere there are none.
 
 use nix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a message may wait for a busy service manager.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The socket of the service manager, if there is one that wants to be told.
+/// The socket of the service manager, if systemd listens.
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     socket: Option<UnixDatagram>,
@@ -31,7 +31,7 @@ impl Notify {
     ///
     /// # Errors
     ///
-    /// A socket that cannot be reached, with its name. The service manager will not hear of the process then.
+    /// A socket that cannot be reached, with its name. The service manager gets no messages then.
     pub(crate) fn from_environment() -> io::Result<Self> {
         Self::from_variables(|name| std::env::var_os(name))
     }
@@ -94,7 +94,7 @@ impl Notify {
         if !self.is_connected() {
             return Ok(());
         }
-        // By its time the service manager tells this reload from an earlier one.
+        // By its time the service manager distinguishes this reload from an earlier one.
         let now = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?);
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()))
     }
@@ -108,7 +108,7 @@ impl Notify {
         self.send("STOPPING=1")
     }
 
-    /// Says that the service is alive, if the service manager wants to hear that and it is time to. For the thread
+    /// Says that the service is alive, if the service manager asked for that and it is time to. For the thread
     /// whose hanging would be the fault, several times a second.
     ///
     /// # Errors

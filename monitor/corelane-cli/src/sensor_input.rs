@@ -1,5 +1,5 @@
-//! What all that hear sensors have in common: an engine, batches that do not count, silence and clocks. `aggregate` and
-//! `top --from` are those.
+//! Shared by the commands that read sensor batches, `aggregate` and `top --from`: an engine, ignored batches, silence
+//! and clocks.
 
 mod clocks;
 
@@ -55,12 +55,12 @@ pub(crate) fn latest_ns(now_ns: u64) -> u64 {
     now_ns.saturating_add(AHEAD_NS)
 }
 
-/// Batches that did not count, by reasons.
+/// Ignored batches, by reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(pub(crate) BTreeMap<&'static str, u64>);
 
 impl Refusals {
-    /// Counts one, and says why if it is the first of its kind: a flood of them is said once.
+    /// Counts one, and logs the first of each kind.
     pub(crate) fn count(&mut self, refusal: &Refusal) {
         let reason = reason(refusal);
         let count = self.0.entry(reason).or_insert(0);
@@ -71,7 +71,7 @@ impl Refusals {
     }
 }
 
-/// The reason why a batch does not count, for numbers.
+/// The reason why a batch is ignored, for numbers.
 fn reason(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Error(BatchError::Version(_)) => "other version",
@@ -101,7 +101,7 @@ fn why(refusal: &Refusal) -> String {
 /// Which sensors are silent. While batches may be there that were not read, silence means nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    /// When a sensor was heard last, or was known to be missing.
+    /// When the last batch of a sensor came, or the sensor was known to be missing.
     last_received: BTreeMap<SensorName, Instant>,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
@@ -141,7 +141,7 @@ impl Silence {
         self.caught_up.is_some_and(|since| now - since >= time)
     }
 
-    /// Whether no sensor was heard for so long.
+    /// Whether no sensor has sent for so long.
     pub(crate) fn is_total(&self, timeout: Duration, now: Instant) -> bool {
         self.is_caught_up_for(timeout, now) && self.last_received.values().all(|&last| now - last >= timeout)
     }

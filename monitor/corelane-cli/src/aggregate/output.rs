@@ -1,4 +1,4 @@
-//! What an aggregator has told: a file of events, or lines of text.
+//! The output of an aggregator: a file of events, or lines of text.
 
 use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, Stream, Units, is_standard};
@@ -23,7 +23,7 @@ struct Eve {
     stream: Stream,
     /// If it is a file that can be looked into.
     path: Option<PathBuf>,
-    /// The [keys](key) of lines of the file that were told behind the last snapshot, which are told again now …
+    /// The [keys](key) of lines that were written behind the last snapshot, which come again now …
     known: HashMap<Vec<u8>, u64>,
     /// … and where the first of them begins.
     behind: u64,
@@ -31,7 +31,7 @@ struct Eve {
 
 impl NewsOutput {
     /// Opens the output. `written` is the length that a file had at the snapshot that is gone on from: what is behind
-    /// that is told again, and not written again.
+    /// that comes again, and is not written again.
     pub(super) fn open(eve: Option<&Path>, written: Option<u64>) -> Result<Self, String> {
         let Some(path) = eve else { return Ok(NewsOutput { eve: None, problem: None, is_gone: false }) };
         let refusal = |error: io::Error| format!("{}: {error}", path.display());
@@ -88,7 +88,7 @@ impl NewsOutput {
         self.eve.as_ref().map(|eve| ("events", eve.stream.condition()))
     }
 
-    /// All batches are read: what has not been told again by now will not be. But if a sensor is among it that was left
+    /// All batches are read: what has not come again by now will not. But if a sensor is among it that was left
     /// out, the state was not stored after that, and the clock will decide it again, and all that comes of it.
     pub(super) fn forget_known(&mut self, clock_is_over: bool) {
         if let Some(eve) = &mut self.eve {
@@ -99,8 +99,8 @@ impl NewsOutput {
         }
     }
 
-    /// The length of the file, once all that was told is in it, or its length before what is to be told again. `None`
-    /// means that what was told cannot be written.
+    /// The length of the file, once all is in it, or its length before what is to come again. `None`
+    /// means that something cannot be written.
     pub(super) fn written(&mut self) -> Option<u64> {
         let Some(eve) = &mut self.eve else { return Some(0) };
         eve.stream.flush();
@@ -124,8 +124,8 @@ impl NewsOutput {
 /// In the line of a sensor that is left out.
 const LEFT_OUT: &[u8] = br#""state":"left_out""#;
 
-/// What a line has in common with the same one that is told again. Scans are told to the byte. What becomes of a sensor
-/// is told at the time that the others have reached by then, and that is another one each time; and so is how much
+/// What a line has in common with the same one when it comes again. Scans are the same bytes. News of a sensor have the
+/// time that the others have reached by then, and that is another one each time; and so is how much
 /// waited for one that is left out.
 fn key(line: &[u8]) -> &[u8] {
     const SENSOR: &[u8] = br#""event_type":"sensor""#;

@@ -1,4 +1,4 @@
-//! `--publish`: what a monitor tells as a sensor, batch by batch, into its log.
+//! `--publish`: a sensor's state reports, batch by batch, into its log.
 //!
 //! A sensor that reads captures makes the same batches each time. So one that was killed begins anew, and what its log
 //! has already is not written again. One on an interface begins a new epoch, and the aggregator says which seconds it
@@ -243,7 +243,7 @@ impl Publisher {
                 thread::sleep(Duration::from_millis(20));
             }
             let has_all = is_done(&sender);
-            // What is told last is asked for once more. A connection that is lost by then is none that is needed.
+            // The last state is asked for once more. A connection that is lost by then is no longer needed.
             if !sender.finish(RETRY) && !has_all {
                 let rest =
                     "--publish: the server does not have all batches; the next start of this sensor sends the rest";

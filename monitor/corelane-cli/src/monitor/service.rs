@@ -118,19 +118,19 @@ impl Service {
         })
     }
 
-    /// Opens outputs again, and tells the service manager of it.
+    /// Opens outputs again, and notifies the service manager.
     pub(super) fn reload(&self, reopen: impl FnOnce()) {
         let _ = self.notify.reloading();
         reopen();
         let _ = self.notify.ready(&format!("capturing from {}", all(&self.facts).capture.interface));
     }
 
-    /// Tells the service manager that the run goes on; to be called several times a minute.
+    /// Notifies the service manager that the run goes on; to be called several times a minute.
     pub(super) fn alive(&mut self) {
         let _ = self.notify.alive(Instant::now());
     }
 
-    /// Tells the service manager that the run ends.
+    /// Notifies the service manager that the run ends.
     pub(super) fn stopping(&self) {
         let _ = self.notify.stopping();
     }

@@ -35,7 +35,7 @@ pub(crate) struct Wire {
     /// Whether the process gives up the right to open the interface again.
     drops_all: bool,
     shared: Shared,
-    /// The number of this ring among those of the interface. The first one tells what all of them hear.
+    /// The number of this ring among those of the interface. The first one logs what all of them receive.
     ring: usize,
     is_up: bool,
     looked: Instant,
@@ -51,7 +51,7 @@ pub(crate) struct Wire {
     last_ns: Option<u64>,
 }
 
-/// The dropped frames of all rings of an interface, and what was said about them.
+/// The dropped frames of all rings of an interface, and what was logged about them.
 #[derive(Debug)]
 struct Drops {
     of_ring: Vec<u64>,
@@ -171,7 +171,7 @@ impl Wire {
         self.shared.clone()
     }
 
-    /// Looks at the kernel's counts, and tells all who want to know. `last_ns` is the time of the record that was read
+    /// Reads the kernel's counts, and publishes them. `last_ns` is the time of the record that was read
     /// last just now.
     fn look(&mut self, last_ns: Option<u64>) {
         self.looked = Instant::now();
@@ -218,7 +218,7 @@ impl Wire {
         }
     }
 
-    /// Tells of an error, after which the capture goes on.
+    /// Logs an error, after which the capture goes on.
     fn fails(&mut self, error: &LiveError) {
         if self.failed.is_none_or(|failed| failed.elapsed() >= REPORT_INTERVAL) {
             self.failed = Some(Instant::now());

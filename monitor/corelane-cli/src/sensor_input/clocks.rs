@@ -94,7 +94,7 @@ mod tests {
     fn a_clock_that_is_wrong_is_reported_once_and_again_when_it_is_right() {
         let begin = Instant::now();
         let each_second = |from: u64, behind_ms| (from..from + 60).map(move |at| (1000 * at, behind_ms));
-        for (wrong, told) in [
+        for (wrong, reported) in [
             (10_100, Some(10_100)),
             (3_600_000, Some(3_600_000)),
             (5_000, None),
@@ -104,9 +104,9 @@ mod tests {
         ] {
             let mut clocks = Clocks::default();
             let first = said(&mut clocks, begin, each_second(0, wrong));
-            assert_eq!(first, Vec::from_iter(told), "{wrong}");
+            assert_eq!(first, Vec::from_iter(reported), "{wrong}");
             let right = said(&mut clocks, begin, each_second(60, 200));
-            assert_eq!(right, Vec::from_iter(told.map(|_| 0)), "{wrong}");
+            assert_eq!(right, Vec::from_iter(reported.map(|_| 0)), "{wrong}");
         }
     }
 

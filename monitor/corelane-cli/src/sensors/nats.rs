@@ -217,7 +217,7 @@ impl Server {
         format!("{}.batches.{sensor}", self.options.prefix)
     }
 
-    /// Connects once. `lost` is told why the connection is no more, or good for nothing.
+    /// Connects once. `lost` receives why the connection is no more, or good for nothing.
     async fn connect(&self, lost: watch::Sender<Option<String>>) -> Result<jetstream::Context, String> {
         let mut options = ConnectOptions::new()
             .name(concat!("corelane ", env!("CARGO_PKG_VERSION")))

@@ -261,7 +261,7 @@ mod tests {
         let ([mut a, mut b, mut c], folder) = taps(1000);
         take(&mut a, [SECOND, SECOND + 30, SECOND + 60]);
         take(&mut b, [SECOND + 20, SECOND + 50]);
-        // It begins when all rings have been heard, each by a packet or the clock.
+        // It begins when all rings have come, each by a packet or the clock.
         assert!(written(&folder).0.is_empty());
         c.pass(SECOND + 40);
         c.rest(0);
@@ -317,7 +317,7 @@ mod tests {
         take(&mut a, [5 * SECOND; 100]);
         take(&mut b, [SECOND]);
         b.finish(Some((1, 0)));
-        assert!(!a.wait_for_room(NOT_LONG), "c has not been heard");
+        assert!(!a.wait_for_room(NOT_LONG), "c has not come");
         c.finish(Some((0, 0)));
         assert!(a.wait_for_room(NOT_LONG), "it is the only one left");
         take(&mut a, [6 * SECOND; 100]);

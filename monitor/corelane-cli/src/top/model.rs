@@ -150,7 +150,7 @@ pub(super) struct Model {
     pub(super) messages: VecDeque<String>,
     /// What passes here …
     pub(super) wire: Wire,
-    /// … or, instead of that, what many sensors tell.
+    /// … or, instead of that, what many sensors report.
     pub(super) site: Option<Site>,
 }
 
@@ -489,7 +489,7 @@ mod tests {
         let mut model = Model::new(String::new(), true);
         model.step(&report(10, 100), None, None);
         model.step(&report(30, 101), None, None);
-        // Five seconds later, and only now is that heard of.
+        // Five seconds later, and only now does that come.
         model.step(&report(31, 106), None, None);
         assert_eq!(packets(&model), [10, 20, 0, 0, 0, 0, 1]);
         // A silent wire ends its steps, and then goes on where time has come to.

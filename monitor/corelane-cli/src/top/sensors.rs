@@ -1,4 +1,4 @@
-//! `corelane top --from`: what many sensors tell, and the scans over all of them.
+//! `corelane top --from`: what many sensors report, and the scans over all of them.
 //!
 //! It is an aggregator that only looks: it stores no state, removes no batch and makes nothing on a server. It begins
 //! where the aggregators' stored states are, so it knows what they know. Each of these states is an aggregator here,
@@ -22,7 +22,7 @@ use std::ops::RangeInclusive;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the screen is told how all is.
+/// How often the screen is updated.
 const UPDATE: Duration = Duration::from_millis(250);
 /// Failures that wait at the beginning, after which steps end though not all is read. They take 44 bytes each.
 const MOST_WAITING: u64 = 1_000_000;
@@ -200,7 +200,7 @@ impl Look {
         for number in 0..AT_ONCE {
             let wait = if number == 0 { WAIT } else { Duration::ZERO };
             let Read::Batch(batch) = self.engine.next(wait)? else { break };
-            let news = self.hear(&batch);
+            let news = self.receive(&batch);
             let is_lost = |news: &News| matches!(news, News::Sensor(it) if matches!(it.news, SensorNews::Lost { .. }));
             // If aggregators store new states while the old ones are loaded, what was between them may be removed.
             if self.tries > 0 && !self.has_caught_up && news.iter().any(is_lost) {
@@ -224,7 +224,7 @@ impl Look {
     }
 
     /// Gives a batch to all parts.
-    fn hear(&mut self, batch: &[u8]) -> Vec<News> {
+    fn receive(&mut self, batch: &[u8]) -> Vec<News> {
         let here_ns = sensor_input::now_ns();
         let mut news = Vec::new();
         let (mut is_new, mut refusal) = (false, None);
@@ -292,7 +292,7 @@ impl Look {
         }
     }
 
-    /// Tells the screen how all is, from time to time.
+    /// Updates the screen, from time to time.
     fn update(&mut self, now: Instant) {
         if self.updated.is_some_and(|updated| now - updated < UPDATE) {
             return;
@@ -414,7 +414,7 @@ mod tests {
         }
     }
 
-    /// Reads all that is there, and tells the screen.
+    /// Reads all that is there, and updates the screen.
     fn read(look: &mut Look) {
         while !look.engine.is_caught_up() {
             assert!(look.take().unwrap());
@@ -444,7 +444,7 @@ mod tests {
         look.load().unwrap();
         assert_eq!(scans(&look), [(100, 36)], "it goes on, and so many have failed so far");
         read(&mut look);
-        assert_eq!(scans(&look), [(100, 36)], "it is told once");
+        assert_eq!(scans(&look), [(100, 36)], "it is reported once");
         let model = look.screen.model();
         let site = model.site.as_ref().unwrap();
         assert_eq!(site.sensors.values().map(|it| it.counts.reports).collect::<Vec<_>>(), [22, 22]);

@@ -24,7 +24,8 @@ pub(super) const PROTOCOLS: [Protocol; 18] = [
     Protocol::Wireguard,
 ];
 
-/// The names of the series of conversations in a [`Bin`](super::Bin): the protocols, payload of none of them, no payload.
+/// The names of the series of conversations in a [`Bin`](super::Bin): the protocols, payload of none of them, no
+/// payload.
 pub const SERIES: [&str; PROTOCOLS.len() + 2] = {
     let mut names = ["unknown"; PROTOCOLS.len() + 2];
     let mut place = 0;

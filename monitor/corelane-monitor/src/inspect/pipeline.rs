@@ -542,7 +542,8 @@ fn application(
     stage.finish(packets, max_time, out)
 }
 
-/// Sends harvests into a queue. If it is closed the output stage has panicked, and the panic surfaces where it is joined.
+/// Sends harvests into a queue. If it is closed the output stage has panicked, and the panic surfaces where it is
+/// joined.
 fn into(queue: &mut Producer<Harvest>) -> impl FnMut(Harvest) {
     |harvest| drop(queue.push(harvest))
 }

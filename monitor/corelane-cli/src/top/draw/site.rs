@@ -18,7 +18,7 @@ const DAY_NS: u64 = 24 * 3600 * STEP_NS;
 /// Keys and words of many sensors, behind those of every screen.
 pub(super) const HELP: [Help; 12] = [
     ("", "any other word looks at all of a row, and at a source's sensors"),
-    ("Space", "stops the screen; the sensors are heard all the same"),
+    ("Space", "stops the screen; the sensors go on"),
     ("", ""),
     ("first line", "up to when all sensors have sent: alerts are known up to there"),
     FROM,
@@ -82,7 +82,7 @@ pub(super) fn sensors(model: &Model, filter: &Filter, order: &str) -> Vec<Subjec
     let sensors = site.sensors.iter().filter(|(_, sensor)| filter.fits(|| sensor.subject()));
     let mut sensors: Vec<_> = sensors
         .map(|(name, sensor)| {
-            // Those that were never heard are furthest behind.
+            // Those that never sent anything are furthest behind.
             let lag_ns = site.lag_ns(sensor).unwrap_or(u64::MAX);
             let weight = match order {
                 "lag" => (Reverse(sensor.presence()), lag_ns),
@@ -206,7 +206,7 @@ mod tests {
     use corelane_monitor::Alert;
     use corelane_monitor::sensors::{Batch, SensorCounts};
 
-    /// A sensor that is ahead, one that is behind, one that is left out, one never heard, and one that has ended.
+    /// A sensor that is ahead, one that is behind, one that is left out, one that never sent, and one that has ended.
     fn model() -> Model {
         let mut model = Model::of_sensors("nats://hub:4222".to_owned());
         model.set(State::Running);
