@@ -286,6 +286,16 @@ impl Default for MonitorArguments {
 }
 
 impl MonitorArguments {
+    /// The events that are written.
+    pub(crate) fn events(&self) -> Events {
+        let outputs = &self.outputs;
+        match outputs.eve_types.iter().copied().reduce(|some, more| some | more) {
+            _ if outputs.eve.is_none() => Events::NONE,
+            Some(events) => events,
+            None => Events::ALL,
+        }
+    }
+
     /// Whether the analysis goes on.
     pub(crate) fn is_endless(&self) -> bool {
         self.endless.continuous || self.capture.interface.is_some()

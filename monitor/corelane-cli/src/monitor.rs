@@ -3,6 +3,7 @@
 mod outputs;
 mod publish;
 mod service;
+mod usage;
 #[cfg(target_os = "linux")]
 mod wire;
 
@@ -10,7 +11,7 @@ mod wire;
 use crate::args::Connection;
 use crate::args::{Capture, Endless, Format, MonitorArguments, OnOff};
 #[cfg(target_os = "linux")]
-use crate::confine::{self, Confinement, Inherited, User};
+use crate::confine::{self, Confinement, Inherited};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, ReadMode, Watch};
@@ -19,16 +20,17 @@ use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
-use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
+#[cfg(target_os = "linux")]
+use crate::output::is_descriptor;
+use crate::output::{Condition, Output, is_standard};
 use crate::progress::{Gauge, Meter, ProgressKind};
 use crate::replay::Replay;
 #[cfg(target_os = "linux")]
 use crate::sensors::Place;
 use crate::tap::{Copy, CopyEnd, Tap};
-use corelane_monitor::eve::Events;
 use corelane_monitor::{
-    Continuous, Counting, Findings, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report,
-    Settings, Silence, Source, Steps, Timing, limit_memory,
+    Continuous, Counting, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report, Settings,
+    Silence, Source, Steps, Timing, limit_memory,
 };
 #[cfg(feature = "libpcap")]
 use corelane_net::capture::LinkType;
@@ -36,26 +38,22 @@ use corelane_net::capture::filter::Filter;
 #[cfg(target_os = "linux")]
 use corelane_net::capture::live::Live;
 use corelane_net::capture::{Memory, Record};
-use cpu_time::ProcessTime;
-use std::path::Path;
 #[cfg(target_os = "linux")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-pub(crate) use outputs::{Outputs, Screen};
+pub(crate) use outputs::{Analysed, Outputs, Screen};
+use outputs::{User, open};
 use publish::Publisher;
 use service::Service;
+use usage::{cpu_time, peak_memory};
 #[cfg(target_os = "linux")]
 use wire::Wire;
 
 /// The limit of memory of a run on an interface, if none is given.
 const LIVE_MEMORY: u64 = 1 << 30;
-
-/// There is no other user elsewhere.
-#[cfg(not(target_os = "linux"))]
-type User = std::convert::Infallible;
 
 #[cfg(not(target_os = "linux"))]
 const ONLY_ON_LINUX: &str = "-i and --interfaces need Linux; elsewhere pipe from a capture program: `tcpdump -w - | …`";
@@ -268,19 +266,6 @@ fn user(arguments: &MonitorArguments) -> Result<Option<User>, String> {
     Ok(None)
 }
 
-/// Opens an output as the user that the process becomes would: so it is that user's, may be opened again later, and a
-/// link leads to no file of others. What the process was given open is opened as it was given.
-fn open(path: &Path, user: Option<&User>, how: fn(&Path) -> Result<Output, OutputError>) -> Result<Output, String> {
-    let user = user.filter(|_| !is_standard(path) && !is_descriptor(path));
-    #[cfg(target_os = "linux")]
-    if let Some(user) = user {
-        let opened = user.act(|| how(path)).map_err(|refusal| refusal.to_string())?;
-        return opened.map_err(|error| format!("--user {user}: {error}"));
-    }
-    let _ = user;
-    how(path).map_err(|error| error.to_string())
-}
-
 /// What is analysed, opened as far as that is possible before the analysis begins. Only an interface may be several.
 pub(crate) fn inputs(
     arguments: &MonitorArguments,
@@ -367,13 +352,13 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
 fn inspection(arguments: &MonitorArguments) -> Inspection {
     let outputs = &arguments.outputs;
     let facts = outputs.html.is_some() || outputs.screen;
-    Inspection { events: events(arguments), payload: needs_payload(arguments), facts, ..Inspection::default() }
+    Inspection { events: arguments.events(), payload: needs_payload(arguments), facts, ..Inspection::default() }
 }
 
 /// Whether anything asks for more of packets than their headers, but for a copy of them.
 fn needs_payload(arguments: &MonitorArguments) -> bool {
     let outputs = &arguments.outputs;
-    outputs.protocols || events(arguments).need_inspection() || outputs.html.is_some() || outputs.screen
+    outputs.protocols || arguments.events().need_inspection() || outputs.html.is_some() || outputs.screen
 }
 
 /// The settings of time, if the analysis goes on.
@@ -414,18 +399,8 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
 /// The reason why an option would have no effect, if there is one.
 fn without_effect(arguments: &MonitorArguments) -> Option<&'static str> {
     let outputs = &arguments.outputs;
-    (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
+    (outputs.protocols && outputs.format == Format::Json && !arguments.events().need_inspection())
         .then_some("--protocols is shown in text only; use --eve for machines, or leave out --format json")
-}
-
-/// The events that are written.
-fn events(arguments: &MonitorArguments) -> Events {
-    let outputs = &arguments.outputs;
-    match outputs.eve_types.iter().copied().reduce(|some, more| some | more) {
-        _ if outputs.eve.is_none() => Events::NONE,
-        Some(events) => events,
-        None => Events::ALL,
-    }
 }
 
 /// The message why the plan cannot be carried out, with the option that asked for it.
@@ -522,14 +497,6 @@ impl Source for Input {
     }
 }
 
-/// The results.
-pub(crate) struct Analysed {
-    pub(crate) report: Report,
-    pub(crate) findings: Option<Findings>,
-    timing: Timing,
-    pub(crate) exit: Exit,
-}
-
 /// Runs the analysis, and logs faults of the input. `None` if no input could be read.
 pub(crate) fn analyse(
     mut inputs: Vec<Input>,
@@ -621,18 +588,6 @@ fn missing(report: &Report) -> Option<String> {
              packets of sources: scans and totals may be incomplete; a higher limit holds more"
         )
     })
-}
-
-/// The processor time of all threads of the process; zero if the system does not report it.
-fn cpu_time() -> Duration {
-    ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
-}
-
-/// The most memory that the process had at one time, in bytes, if the system reports it.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -2,16 +2,19 @@
 
 use super::publish::Publisher;
 use super::service::Service;
-use super::{Analysed, User, events, open};
 use crate::args::{Capture, Format, MonitorArguments};
+#[cfg(target_os = "linux")]
+pub(super) use crate::confine::User;
 use crate::exit::{Exit, complain};
-use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
+use crate::output::{
+    Condition, Output, OutputError, Stream, Units, is_descriptor, is_one_output, is_standard, same_file,
+};
 use crate::progress::color;
 use corelane_monitor::eve::{self, Events};
-use corelane_monitor::{Captured, Findings, Found, Origin, Progress, Report, Style};
+use corelane_monitor::{Captured, Findings, Found, Origin, Progress, Report, Style, Timing};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All outputs, opened before the analysis begins.
@@ -42,6 +45,35 @@ pub(crate) trait Screen: Send {
     fn begin(&self);
     /// Takes what the analysis has found; `captured` has the counts of an interface.
     fn found(&self, found: &Found<'_>, captured: &dyn Fn() -> Option<Captured>);
+}
+
+/// The results.
+pub(crate) struct Analysed {
+    pub(crate) report: Report,
+    pub(crate) findings: Option<Findings>,
+    pub(super) timing: Timing,
+    pub(crate) exit: Exit,
+}
+
+/// There is no other user elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(super) type User = std::convert::Infallible;
+
+/// Opens an output as the user that the process becomes would: so it is that user's, may be opened again later, and a
+/// link leads to no file of others. What the process was given open is opened as it was given.
+pub(super) fn open(
+    path: &Path,
+    user: Option<&User>,
+    how: fn(&Path) -> Result<Output, OutputError>,
+) -> Result<Output, String> {
+    let user = user.filter(|_| !is_standard(path) && !is_descriptor(path));
+    #[cfg(target_os = "linux")]
+    if let Some(user) = user {
+        let opened = user.act(|| how(path)).map_err(|refusal| refusal.to_string())?;
+        return opened.map_err(|error| format!("--user {user}: {error}"));
+    }
+    let _ = user;
+    how(path).map_err(|error| error.to_string())
 }
 
 /// The output of events, and their kinds.
@@ -107,7 +139,7 @@ impl Outputs {
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),
             stream: if is_live { output.into_stream().enduring(Units::Lines) } else { output.into_stream() },
-            events: events(arguments),
+            events: arguments.events(),
         });
         Ok(Outputs {
             format: arguments.outputs.format,

@@ -1,5 +1,6 @@
 //! What a run on an interface has beside the analysis: requests by signals, and numbers for those who watch it.
 
+use super::usage::{cpu_time, peak_memory};
 use crate::exit::complain;
 use crate::interrupt::Requests;
 use crate::metrics::{By, Interface, Listener, Metrics, OutputState, Snapshot};
@@ -184,7 +185,7 @@ impl Service {
 
     /// Writes the report so far to the standard error.
     fn write(&self, report: &Report) {
-        let timing = Timing { wall: self.start.elapsed(), cpu: super::cpu_time(), peak_memory: super::peak_memory() };
+        let timing = Timing { wall: self.start.elapsed(), cpu: cpu_time(), peak_memory: peak_memory() };
         let style = Style { color: crate::progress::color(io::stderr().is_terminal()) };
         if report.write_summary(&timing, style, io::stderr().lock()).is_err() {
             complain("the report that was asked for cannot be written");
