@@ -1,25 +1,25 @@
 //! `corelane aggregate`: the scans of many sensors.
 //!
 //! One thread takes batches from the engine, lets steps end, writes what is found and stores snapshots. After it was
-//! killed it goes on from the last snapshot, and tells again what it has told since then. What of that a file of events
-//! holds already is known (`told`), so nothing is in it twice.
+//! killed it goes on from the last snapshot, and reports again what it has reported since then. What a file of events
+//! holds already of that is known (`output`), so nothing is in it twice.
 
-mod told;
+mod output;
 
 use crate::args::AggregateArguments;
 use crate::exit::{Exit, complain, refused};
-use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
+use crate::sensor_input::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::sensors::{Engine, EngineError, Read, shards_name};
 use corelane_monitor::sensors::{Aggregator, Batch};
 use corelane_monitor::{Continuous, Settings};
+use output::NewsOutput;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use told::Told;
 
-/// How often the numbers are told.
+/// How often the numbers are updated.
 const NUMBERS: Duration = Duration::from_secs(1);
 /// The pause between two snapshots is at least so many times as long as the last took.
 const PAUSES: u32 = 20;
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &AggregateArguments, interrupt: &Interrupt) -> Exit
 struct Run {
     engine: Box<dyn Engine>,
     aggregator: Option<Aggregator>,
-    told: Told,
+    output: NewsOutput,
     requests: Requests,
     reopens: usize,
     silence: Silence,
@@ -60,20 +60,20 @@ pub(crate) fn table_bytes(memory_limit: u64) -> Option<u64> {
 
 /// The aggregator's state in a stored snapshot.
 pub(crate) fn state_of(snapshot: &[u8]) -> &[u8] {
-    told::split(snapshot).unwrap_or_default().1
+    output::split(snapshot).unwrap_or_default().1
 }
 
-/// Asks the engine, again and again while its server cannot be reached; nothing comes of it after a signal.
+/// Asks the engine, retrying while its server cannot be reached; `None` after a signal.
 fn wait_for<T>(
     interrupt: &Interrupt,
     mut ask: impl FnMut() -> Result<T, EngineError>,
 ) -> Result<Option<T>, EngineError> {
-    let mut has_told = false;
+    let mut is_reported = false;
     while !interrupt.is_set() {
         match ask() {
             Err(error @ EngineError::Disconnected(..)) => {
-                if !std::mem::replace(&mut has_told, true) {
-                    complain(format_args!("--from: {error}; it is waited for"));
+                if !std::mem::replace(&mut is_reported, true) {
+                    complain(format_args!("--from: {error}; retrying"));
                 }
             }
             answer => return answer.map(Some),
@@ -83,7 +83,7 @@ fn wait_for<T>(
 }
 
 impl Run {
-    /// Opens all, and goes on from the last snapshot, if there is one. A server that cannot be reached is waited for
+    /// Opens all, and goes on from the last snapshot, if there is one. Retries a server that cannot be reached
     /// until a signal comes.
     fn open(arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Option<Self>, String> {
         let settings = Settings {
@@ -99,32 +99,23 @@ impl Run {
         };
         let mut aggregator =
             Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
-        let mut engine = hearing::engine(&arguments.from, &arguments.connection, Purpose::Aggregate)?;
+        let listener = metrics::listener(arguments.metrics.as_deref())?;
+        let mut engine = sensor_input::engine(&arguments.from, &arguments.connection, Purpose::Aggregate)?;
         let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
         let Some(snapshot) = wait_for(interrupt, || engine.load(arguments.shards.clone())).map_err(from)? else {
             return Ok(None);
         };
         let mut written = 0;
         if let Some(snapshot) = &snapshot {
-            let (length, state) = told::split(&snapshot.bytes).unwrap_or_default();
+            let (length, state) = output::split(&snapshot.bytes).unwrap_or_default();
             written = length;
             aggregator.restore(state).map_err(|error| {
                 let shards = shards_name(&arguments.shards);
-                format!(
-                    "the stored state of shards {shards} cannot be gone on from: {error}; give the same options, or \
-                     remove it"
-                )
+                format!("the state of shards {shards} cannot be restored: {error}; give the same options, or remove it")
             })?;
         }
         engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
-        let told = Told::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written))?;
-        let listener = match &arguments.metrics {
-            None => None,
-            Some(address) => {
-                let address = metrics::address(address).map_err(|error| format!("--metrics {address}: {error}"))?;
-                Some(Listener::bind(address).map_err(|error| format!("--metrics {error}"))?)
-            }
-        };
+        let output = NewsOutput::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written))?;
         let requests = requests().map_err(|error| format!("signals: {error}"))?;
         let numbers = Arc::new(Mutex::new(Sensors::default()));
         let seen = Arc::clone(&numbers);
@@ -137,7 +128,7 @@ impl Run {
         let mut run = Run {
             engine,
             aggregator: Some(aggregator),
-            told,
+            output,
             requests,
             reopens: 0,
             silence: Silence::default(),
@@ -149,7 +140,7 @@ impl Run {
             numbers,
             _metrics: metrics,
         };
-        // One that is killed before the next snapshot finds by this what it has told.
+        // One that is killed before the next snapshot finds by this what it has reported.
         if snapshot.is_none() && wait_for(interrupt, || run.save(arguments)).map_err(from)?.is_none() {
             return Ok(None);
         }
@@ -158,26 +149,26 @@ impl Run {
 
     fn go(&mut self, arguments: &AggregateArguments, interrupt: &Interrupt) -> Result<Exit, String> {
         let mut numbered = Instant::now();
-        while !interrupt.is_set() && !self.told.is_gone {
+        while !interrupt.is_set() && !self.output.is_gone {
             self.take(arguments)?;
-            // Before lines are forgotten that this tells again.
+            // Before lines are forgotten that this reports again.
             if self.aggregator().have_all_ended() && arguments.until_ended {
                 let Some(aggregator) = self.aggregator.take() else { break };
-                aggregator.finish(|news| self.told.tell(&news));
-                return self.told.finish();
+                aggregator.finish(|news| self.output.write(&news));
+                return self.output.finish();
             }
             let now = Instant::now();
             self.look_at_clock(now, arguments);
             if now - numbered >= NUMBERS {
                 numbered = now;
-                self.tell_numbers();
+                self.update_numbers();
             }
             let reopens = self.requests.reopens();
             if reopens != self.reopens {
                 self.reopens = reopens;
-                // What was told so far is in the old file, and is not to be told again in the new one.
+                // What was reported so far is in the old file, and is not to be repeated in the new one.
                 self.store(arguments);
-                self.told.reopen();
+                self.output.reopen();
                 self.store(arguments);
             }
             let (stored, took) = self.stored;
@@ -185,10 +176,10 @@ impl Run {
                 self.store(arguments);
             }
         }
-        if !self.told.is_gone {
+        if !self.output.is_gone {
             self.store(arguments);
         }
-        self.told.finish()
+        self.output.finish()
     }
 
     fn aggregator(&self) -> &Aggregator {
@@ -197,7 +188,7 @@ impl Run {
 
     /// Takes some batches, and lets the steps end that they end.
     fn take(&mut self, arguments: &AggregateArguments) -> Result<(), String> {
-        let Run { engine, aggregator: Some(aggregator), told, silence, clocks, refusals, .. } = self else {
+        let Run { engine, aggregator: Some(aggregator), output, silence, clocks, refusals, .. } = self else {
             return Ok(());
         };
         let mut left_out = false;
@@ -208,20 +199,21 @@ impl Run {
                 Read::Nothing => break,
             };
             self.is_new = true;
-            let here_ns = hearing::now_ns();
-            match aggregator.take(&batch, engine.sensor(), hearing::latest_ns(here_ns), |news| told.tell(&news)) {
+            let here_ns = sensor_input::now_ns();
+            match aggregator.take(&batch, engine.sensor(), sensor_input::latest_ns(here_ns), |news| output.write(&news))
+            {
                 Ok(Batch { header, .. }) => {
-                    clocks.look(&header, here_ns, Instant::now()).iter().for_each(|news| told.tell(news));
-                    silence.heard(header.sensor);
+                    clocks.look(&header, here_ns, Instant::now()).iter().for_each(|news| output.write(news));
+                    silence.received(header.sensor);
                 }
                 Err(refusal) => refusals.count(&refusal),
             }
-            if aggregator.advance(|news| told.tell(&news)) {
+            if aggregator.advance(|news| output.write(&news)) {
                 left_out = true;
                 break;
             }
         }
-        told.flush();
+        output.flush();
         if left_out {
             self.store(arguments);
             self.end_steps(arguments);
@@ -232,13 +224,13 @@ impl Run {
     /// Leaves out sensors that have been silent for too long.
     fn look_at_clock(&mut self, now: Instant, arguments: &AggregateArguments) {
         let timeout = arguments.sensor_timeout;
-        let Run { engine, aggregator: Some(aggregator), told, silence, .. } = self else { return };
+        let Run { engine, aggregator: Some(aggregator), output, silence, .. } = self else { return };
         let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
         let silent = silence.look(now, engine.is_caught_up(), timeout, present);
         for sensor in &silent {
-            aggregator.leave_out(sensor, |news| told.tell(&news));
+            aggregator.leave_out(sensor, |news| output.write(&news));
         }
-        // What those that were left out have held back is told, though there are no others.
+        // What those that were left out have held back is reported, though there are no others.
         let goes_on = silence.is_total(timeout, now) && aggregator.go_on_alone();
         if !silent.is_empty() || goes_on {
             // What the clock has decided is not decided again after a restart.
@@ -248,15 +240,15 @@ impl Run {
         self.end_steps(arguments);
         if self.silence.is_caught_up_for(Duration::ZERO, now) {
             let since = *self.caught_up.get_or_insert(now);
-            self.told.forget_known(now - since >= 2 * timeout);
+            self.output.forget_known(now - since >= 2 * timeout);
         }
-        self.told.flush();
+        self.output.flush();
     }
 
     /// Lets steps end.
     fn end_steps(&mut self, arguments: &AggregateArguments) {
-        while let Run { aggregator: Some(aggregator), told, .. } = self
-            && aggregator.advance(|news| told.tell(&news))
+        while let Run { aggregator: Some(aggregator), output, .. } = self
+            && aggregator.advance(|news| output.write(&news))
         {
             // Which sensors are left out for want of room is not decided again after a restart.
             self.store(arguments);
@@ -271,27 +263,27 @@ impl Run {
         let took = saved.as_ref().map_or(Duration::ZERO, |()| begin.elapsed());
         self.stored = (Instant::now(), took);
         match saved {
-            Ok(()) => self.told.problem = None,
+            Ok(()) => self.output.problem = None,
             Err(error) => {
                 let error = format!("the state cannot be stored: {error}");
-                if self.told.problem.as_ref() != Some(&error) {
+                if self.output.problem.as_ref() != Some(&error) {
                     complain(&error);
                 }
-                self.told.problem = Some(error);
+                self.output.problem = Some(error);
             }
         }
     }
 
-    /// Stores the state, if all that was told is written.
+    /// Stores the state, if all that was reported is written.
     fn save(&mut self, arguments: &AggregateArguments) -> Result<(), EngineError> {
-        let Some(written) = self.told.written() else { return Ok(()) };
-        let snapshot = told::join(written, &self.aggregator().snapshot());
+        let Some(written) = self.output.written() else { return Ok(()) };
+        let snapshot = output::join(written, &self.aggregator().snapshot());
         self.engine.store(arguments.shards.clone(), &snapshot)?;
         self.is_new = false;
         Ok(())
     }
 
-    fn tell_numbers(&self) {
+    fn update_numbers(&self) {
         let aggregator = self.aggregator();
         let [syn, probe] = aggregator.found();
         let refused = self.refusals.0.iter().map(|(&reason, &count)| (reason.into(), count));
@@ -305,8 +297,8 @@ impl Run {
             evicted: aggregator.evicted(),
             refused: refused.chain([damaged]).collect(),
             alerts: vec![("syn".into(), syn), ("probe".into(), probe)],
-            outputs: self.told.condition().iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
-            problem: self.told.problem.clone().or_else(|| self.engine.problem()),
+            outputs: self.output.condition().iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
+            problem: self.output.problem.clone().or_else(|| self.engine.problem()),
         };
         *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
     }

@@ -73,7 +73,7 @@ Examples:
   corelane monitor -i eth0                    an interface, until Ctrl-C
   corelane monitor -i eth0 --eve eve.json --metrics 9477
                                               the same with events and metrics
-  corelane monitor --protocols capture.pcap   and what is said in it
+  corelane monitor --protocols capture.pcap   and its protocols
   corelane monitor --html page.html capture.pcap   and a page to look at
   corelane monitor --format json capture.pcap | jq .alerts
   corelane monitor --eve - capture.pcap | jq 'select(.event_type == \"http\").http'
@@ -90,7 +90,7 @@ Exit codes:
   130  ended by Ctrl-C, or 143 by SIGTERM, before all captures were read and
        published, after a report of what was found; a second one ends at once";
 
-/// Finds connections, port scans and what is said in captures and on an interface.
+/// Finds connections, port scans and protocols in captures and on an interface.
 ///
 /// Reads pcap and pcapng, also packed by gzip or zstd, or an interface, and spreads the packets over many cores. The
 /// report is the same for any number of analyzers.
@@ -110,7 +110,7 @@ pub(crate) struct MonitorArguments {
         required_unless_present_any = ["demo", "interface", "interfaces"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Analyses 2,000,000 made-up packets, and checks that exactly the planted scans are found
+    /// Analyses 2,000,000 synthetic packets, and checks that exactly the planted scans are found
     #[arg(long, conflicts_with = "files")]
     pub(crate) demo: bool,
 
@@ -142,7 +142,7 @@ pub(crate) struct Capture {
     #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo", "preload", "mmap"])]
     pub(crate) interface: Option<String>,
 
-    /// Lists the interfaces that there are
+    /// Lists the interfaces of this machine
     #[arg(long, conflicts_with_all = ["files", "demo", "interface"])]
     pub(crate) interfaces: bool,
 
@@ -165,22 +165,22 @@ pub(crate) struct Capture {
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) snaplen: u32,
 
-    /// The kernel's memory for packets that wait; what finds no room there is dropped, and counted
+    /// The kernel's buffer for captured packets; what does not fit is dropped and counted
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory,
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) ring_size: u64,
 
     /// Rings that share the packets, each with a thread that reads and at least one that analyses; 1 is fast enough for
-    /// most. With more, the numbers of packets and the names of flows are others, and tunnels are not opened
+    /// most. With more, packets are numbered and flows named differently, and tunnels are not opened
     #[arg(long, value_name = "N", default_value = "1", value_parser = rings,
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) rings: NonZeroU16,
 
     /// Captures packets to other machines too
-    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_enum, value_name = "ON|OFF", num_args = 0..=1, require_equals = true,
         default_value = "on", default_missing_value = "on",
         requires = "interface", conflicts_with_all = ["files", "demo"])]
-    pub(crate) promiscuous: Whether,
+    pub(crate) promiscuous: OnOff,
 }
 
 /// Analysis that goes on.
@@ -188,8 +188,7 @@ pub(crate) struct Capture {
 #[command(next_help_heading = "Day and night")]
 #[group(skip)]
 pub(crate) struct Endless {
-    /// Forgets what is over, and tells scans as they are found: the answer that an interface with the same packets
-    /// would give
+    /// Analyses captures as if they came from an interface: reports scans as they are found, and forgets what is over
     #[arg(long, conflicts_with_all = ["demo", "interfaces"])]
     pub(crate) continuous: bool,
 
@@ -197,7 +196,7 @@ pub(crate) struct Endless {
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span, requires = "endless")]
     pub(crate) forget: Duration,
 
-    /// How long a scan is only counted once it was told; then it is told that it has ended, and anew if it goes on
+    /// Suppresses repeated alerts of a scan for this long; then reports its end, or alerts again while it goes on
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span, requires = "endless")]
     pub(crate) suppress: Duration,
 
@@ -205,7 +204,7 @@ pub(crate) struct Endless {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span, requires = "endless")]
     pub(crate) stats_interval: Duration,
 
-    /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
+    /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is on the loopback address
     #[cfg_attr(not(feature = "metrics"), doc = "(not in this build: feature `metrics`)")]
     #[arg(long, value_name = "[ADDR:]PORT",
         requires = "interface", conflicts_with_all = ["files", "demo"])]
@@ -216,13 +215,13 @@ pub(crate) struct Endless {
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) user: Option<String>,
 
-    /// Gives up all rights once everything is open, also the one that it takes to open the interface again when that
-    /// was deleted and made anew
+    /// Drops all capabilities once everything is open, also the one that reopens the interface when it was deleted and
+    /// created again
     #[arg(long, requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) drop_all: bool,
 }
 
-/// What is told to an aggregator.
+/// What is sent to an aggregator.
 #[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Many sensors (with `corelane aggregate`)")]
 #[group(skip)]
@@ -233,16 +232,16 @@ pub(crate) struct Publishing {
     #[arg(long, value_name = "PLACE", requires_all = ["endless", "sensor"])]
     pub(crate) publish: Option<String>,
 
-    /// The name of this sensor, of letters, digits, `-` and `_`; no other has it
+    /// The name of this sensor, unique among all: letters, digits, `-` and `_`
     #[arg(long, value_name = "NAME", value_parser = sensor, requires = "publish")]
     pub(crate) sensor: Option<SensorName>,
 
-    /// The folder in which batches wait until a NATS server has them; they survive a restart
+    /// The folder that keeps batches until a NATS server has them, also over a restart
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, requires = "publish")]
     pub(crate) spool: Option<PathBuf>,
 
-    /// The most bytes that wait; K, M and G may follow. Of an interface the oldest go then, which is said; captures are
-    /// read on when there is room
+    /// Limit of the spool in bytes; K, M and G may follow. When it is full, a run on an interface drops the oldest
+    /// batches and logs it, and a run over captures waits
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory, requires = "publish")]
     pub(crate) spool_size: u64,
 
@@ -259,12 +258,12 @@ pub(crate) struct Connection {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) nats_credentials: Option<PathBuf>,
 
-    /// Certificates, in PEM, from which that of the NATS server has to come [default: those of the system]
+    /// The CA certificates, in PEM, by which the NATS server is verified [default: those of the system]
     #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) nats_ca: Option<PathBuf>,
 
-    /// A certificate, in PEM, to show to the NATS server
+    /// The client certificate, in PEM, for the NATS server
     #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_key")]
     pub(crate) nats_cert: Option<PathBuf>,
@@ -275,7 +274,28 @@ pub(crate) struct Connection {
     pub(crate) nats_key: Option<PathBuf>,
 }
 
+#[cfg(feature = "top")]
+impl Default for MonitorArguments {
+    /// As the command line has them.
+    fn default() -> Self {
+        match Arguments::parse_from(["corelane", "monitor", "--demo"]).command {
+            Command::Monitor(arguments) => *arguments,
+            _ => unreachable!("the command is `monitor`"),
+        }
+    }
+}
+
 impl MonitorArguments {
+    /// The events that are written.
+    pub(crate) fn events(&self) -> Events {
+        let outputs = &self.outputs;
+        match outputs.eve_types.iter().copied().reduce(|some, more| some | more) {
+            _ if outputs.eve.is_none() => Events::NONE,
+            Some(events) => events,
+            None => Events::ALL,
+        }
+    }
+
     /// Whether the analysis goes on.
     pub(crate) fn is_endless(&self) -> bool {
         self.endless.continuous || self.capture.interface.is_some()
@@ -300,21 +320,21 @@ pub(crate) struct Detection {
 
     /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
     /// its outermost [default: on with --protocols, --eve, --html and -i, else off]
-    #[arg(long, value_enum, value_name = "WHETHER", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_enum, value_name = "ON|OFF", num_args = 0..=1, require_equals = true,
         default_missing_value = "on")]
-    pub(crate) tunnels: Option<Whether>,
+    pub(crate) tunnels: Option<OnOff>,
 
-    /// Attempts and probes from here count for nothing; may be given again. Packets and flows are counted all the same
+    /// Ignores attempts and probes from these addresses; may be repeated. Their packets and flows still count
     #[arg(long, value_name = "ADDR[/PREFIX]")]
     pub(crate) ignore_source: Vec<Network>,
 
-    /// Attempts and probes to there count for nothing, likewise
+    /// Ignores attempts and probes to these addresses; may be repeated
     #[arg(long, value_name = "ADDR[/PREFIX]")]
     pub(crate) ignore_target: Vec<Network>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Whether {
+pub(crate) enum OnOff {
     /// Yes
     On,
     /// No
@@ -326,13 +346,13 @@ pub(crate) enum Whether {
 #[command(next_help_heading = "Speed (the report does not depend on it)")]
 pub(crate) struct Spread {
     /// Threads that analyse, beside one that reads; 0: one thread does it all [default: CPUs - 1; as many as CPUs
-    /// where --protocols, --eve or --html looks into payload]
+    /// where --protocols, --eve or --html inspects payload]
     #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
 
-    /// The most memory to use, a capture that is preloaded or mapped apart; K, M and G may follow. Old conversations
-    /// and fragments are given up for new ones; attempts and flows for which there is no room count for no scan, and
-    /// the report says how many
+    /// Limit of memory in bytes, without captures that are preloaded or mapped; K, M and G may follow. At the limit the
+    /// oldest conversations and fragments are evicted, and new attempts and flows are not counted: the report says how
+    /// many
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub(crate) memory_limit: Option<u64>,
 
@@ -371,8 +391,8 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "BYTES", value_parser = some)]
     pub(crate) count_sources: Option<NonZeroU64>,
 
-    /// Looks into the packets as well: which protocols are spoken, and what HTTP, TLS, QUIC, SSH and DNS say. In text
-    /// only; for machines there is --eve
+    /// Inspects payload too: identifies protocols, and parses HTTP, TLS, QUIC, SSH and DNS. In text only; for programs
+    /// there is --eve
     #[arg(long)]
     pub(crate) protocols: bool,
 
@@ -385,7 +405,7 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) html: Option<PathBuf>,
 
-    /// Which events; with `alert` alone payload is not looked into [default: all]
+    /// Which events; with `alert` alone payload is not inspected [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = events(), requires = "eve")]
     pub(crate) eve_types: Vec<Events>,
 
@@ -393,7 +413,7 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) timing: Option<PathBuf>,
 
-    /// Shows no progress; there is none anyway where the standard error is no terminal
+    /// Shows no progress bar; there is none where the standard error is not a terminal
     #[arg(short, long, visible_alias = "no-progress")]
     pub(crate) quiet: bool,
 
@@ -410,12 +430,12 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Shows what passes now: rates, scans, talkers, conversations, names; or what many sensors tell.
+/// Shows live traffic: rates, scans, talkers, conversations, names; or what many sensors report.
 #[cfg_attr(not(feature = "top"), doc = "(not in this build: feature `top`)")]
 ///
-/// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are told as by
+/// Draws on the terminal what an interface sees, or a capture as it was recorded. Scans are reported as by
 /// `corelane monitor --continuous`. Nothing is lost to a slow terminal. With --from it shows what monitors send with
-/// `--publish`, and the scans over all of them as `corelane aggregate` tells them; it changes nothing there.
+/// `--publish`, and the scans over all of them as `corelane aggregate` reports them; it changes nothing there.
 #[derive(Args, Debug)]
 #[command(
     override_usage = "corelane top [OPTIONS] -i IFACE
@@ -424,7 +444,7 @@ pub(crate) enum Format {
        corelane top [OPTIONS] --demo",
     after_help = "\
 Examples:
-  corelane top -i eth0                     what passes on an interface, until q
+  corelane top -i eth0                     the traffic of an interface, until q
   corelane top capture.pcap                as it was recorded
   corelane top --speed 60 capture.pcap     an hour in a minute
   corelane top --speed max capture.pcap    its end at once
@@ -445,7 +465,7 @@ pub(crate) struct TopArguments {
         required_unless_present_any = ["demo", "interface", "from"])]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Plays 2,000,000 made-up packets with some scans
+    /// Plays 2,000,000 synthetic packets with some scans
     #[arg(long, conflicts_with = "files")]
     pub(crate) demo: bool,
 
@@ -453,8 +473,8 @@ pub(crate) struct TopArguments {
     #[arg(short, long, value_name = "IFACE", conflicts_with_all = ["files", "demo"])]
     pub(crate) interface: Option<String>,
 
-    /// How many times as fast as it was recorded a capture is played: a number, or `max` for no waiting [default: 1 for
-    /// files, `max` for pipes]
+    /// The speed at which a capture is played, relative to its recording: a number, or `max` for no waiting [default: 1
+    /// for files, `max` for pipes]
     #[arg(long, value_name = "TIMES", value_parser = speed, conflicts_with = "interface")]
     pub(crate) speed: Option<f64>,
 
@@ -472,7 +492,7 @@ pub(crate) struct TopArguments {
     )]
     pub(crate) filter: Option<String>,
 
-    /// The kernel's memory for packets that wait
+    /// The kernel's buffer for captured packets
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory, requires = "interface")]
     pub(crate) ring_size: u64,
 
@@ -488,7 +508,7 @@ pub(crate) struct TopArguments {
     #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
 
-    /// The most memory to use; K, M and G may follow
+    /// Limit of memory in bytes; K, M and G may follow
     #[arg(long, value_name = "BYTES", default_value = "2G", value_parser = memory)]
     pub(crate) memory_limit: u64,
 
@@ -512,7 +532,7 @@ pub(crate) struct Watching {
         "analyzers", "syn_timeout", "tunnels", "ignore_source", "ignore_target"])]
     pub(crate) from: Option<String>,
 
-    /// A sensor that is silent for so long is left out until it has caught up
+    /// Leaves out a sensor that was silent for this long, until it has caught up
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span, requires = "from")]
     pub(crate) sensor_timeout: Duration,
 
@@ -521,62 +541,26 @@ pub(crate) struct Watching {
 }
 
 impl TopArguments {
-    /// The same for the monitor, whose outputs are a screen.
+    /// The options of `monitor` for the same analysis on a screen. Those that `top` lacks are as they are by default.
     #[cfg(feature = "top")]
     pub(crate) fn monitor(self) -> MonitorArguments {
-        MonitorArguments {
-            files: self.files,
-            demo: self.demo,
-            capture: Capture {
-                interface: self.interface,
-                interfaces: false,
-                filter_program: self.filter_program,
-                filter: self.filter,
-                write: None,
-                snaplen: 256 << 10,
-                ring_size: self.ring_size,
-                rings: NonZeroU16::MIN,
-                promiscuous: Whether::On,
-            },
-            endless: Endless {
-                continuous: true,
-                forget: self.forget,
-                suppress: Duration::from_secs(60 * 60),
-                stats_interval: Duration::from_secs(1),
-                metrics: None,
-                user: self.user,
-                drop_all: false,
-            },
-            publishing: Publishing::default(),
-            detection: self.detection,
-            spread: Spread {
-                analyzers: self.analyzers,
-                memory_limit: Some(self.memory_limit),
-                cpus: None,
-                preload: false,
-                mmap: false,
-            },
-            outputs: Outputs {
-                format: Format::Text,
-                probes: true,
-                top: 0,
-                count_sources: None,
-                protocols: true,
-                eve: None,
-                html: None,
-                eve_types: Vec::new(),
-                timing: None,
-                quiet: true,
-                screen: true,
-            },
-        }
+        let TopArguments { files, demo, interface, filter_program, filter, ring_size, user, forget, .. } = self;
+        let mut monitor = MonitorArguments { files, demo, detection: self.detection, ..MonitorArguments::default() };
+        monitor.capture = Capture { interface, filter_program, filter, ring_size, ..monitor.capture };
+        let stats_interval = Duration::from_secs(1);
+        monitor.endless = Endless { continuous: true, forget, user, stats_interval, ..monitor.endless };
+        let memory_limit = Some(self.memory_limit);
+        monitor.spread = Spread { analyzers: self.analyzers, memory_limit, ..monitor.spread };
+        monitor.outputs =
+            Outputs { probes: true, top: 0, protocols: true, quiet: true, screen: true, ..monitor.outputs };
+        monitor
     }
 }
 
 /// Finds scans over many sensors.
 ///
-/// Joins what monitors send with `--publish`, and tells the scans that one monitor would find that saw all their
-/// packets. Ended at any moment, it goes on where it was.
+/// Joins what monitors send with `--publish`, and reports the scans that one monitor would find if it saw all their
+/// packets. Stopped at any time, it resumes where it was.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -601,16 +585,16 @@ pub(crate) struct AggregateArguments {
     #[arg(long, value_name = "A-B", default_value = "0-255", value_parser = shards)]
     pub(crate) shards: Shards,
 
-    /// The sensors that there are, by name: no step ends without them, and others are refused [default: all that are
-    /// heard]
+    /// The names of all sensors: no step ends without them, and others are refused [default: every sensor that sends]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = sensor)]
     pub(crate) expect: Vec<SensorName>,
 
-    /// A sensor that is silent for so long is left out until it has caught up
+    /// Leaves out a sensor that was silent for this long, until it has caught up
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = span)]
     pub(crate) sensor_timeout: Duration,
 
-    /// Ends when the runs of all sensors have ended, as those of captures do, with what a monitor tells at its end
+    /// Ends when the runs of all sensors have ended, as runs over captures do, and reports what a monitor does at its
+    /// end
     #[arg(long)]
     pub(crate) until_ended: bool,
 
@@ -626,26 +610,26 @@ pub(crate) struct AggregateArguments {
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = span)]
     pub(crate) forget: Duration,
 
-    /// How long a scan is only counted once it was told; then it is told that it has ended, and anew if it goes on
+    /// Suppresses repeated alerts of a scan for this long; then reports its end, or alerts again while it goes on
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     pub(crate) suppress: Duration,
 
-    /// The most memory for groups of failures, and for failures that wait for a sensor which is behind; K, M and G may
-    /// follow. At the limit the oldest groups go, which is counted, and the sensor is left out, which is said
+    /// Limit of memory for groups of failures, and for failures that wait for a sensor that is behind; K, M and G may
+    /// follow. At the limit the oldest groups are evicted and counted, and the sensor is left out and logged
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = memory)]
     pub(crate) memory_limit: u64,
 
-    /// How often the state is stored, to go on from after a restart; a large one is stored less often, so that it takes
-    /// a twentieth of the time
+    /// How often the state is stored, to resume from after a restart; a large one is stored less often, so that storing
+    /// takes at most a twentieth of the time
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = span)]
     pub(crate) snapshot_interval: Duration,
 
-    /// Writes scans, and what becomes of sensors, in Suricata's EVE format [default: scans as text to the standard
+    /// Writes scans and changes of sensors in Suricata's EVE format [default: scans as text to the standard
     /// output]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eve: Option<PathBuf>,
 
-    /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is one of the loopback address
+    /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is on the loopback address
     #[cfg_attr(not(feature = "metrics"), doc = "(not in this build: feature `metrics`)")]
     #[arg(long, value_name = "[ADDR:]PORT")]
     pub(crate) metrics: Option<String>,
@@ -705,7 +689,7 @@ pub(crate) struct GenArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) truth: Option<PathBuf>,
 
-    /// Shows no progress; there is none anyway where the standard error is no terminal
+    /// Shows no progress bar; there is none where the standard error is not a terminal
     #[arg(short, long, visible_alias = "no-progress")]
     pub(crate) quiet: bool,
 }

@@ -90,7 +90,7 @@ pub(crate) struct User {
 /// Why a process could not be confined. It has to end then.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// There is no such user, or the system cannot tell.
+    /// There is no such user, or the system does not know.
     NoSuchUser(String, Errno),
     /// Only root becomes another user.
     NotRoot(String),

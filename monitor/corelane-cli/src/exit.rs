@@ -30,7 +30,7 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// The exit that tells more: a signal first, then that something is missing.
+    /// The graver exit: a signal first, then that something is missing.
     pub(crate) fn and(self, other: Exit) -> Exit {
         let weight = |exit| match exit {
             Exit::Done => 0,
@@ -68,13 +68,13 @@ impl Drop for Diverted {
     }
 }
 
-/// Tells the user in one line about a fault.
+/// Logs a fault in one line.
 pub(crate) fn complain(what: impl Display) {
     use std::io::Write;
     let line = one_line(&what.to_string());
     match &*sink() {
         Some(to) => to(&line),
-        // If this fails the user cannot be told.
+        // If this fails there is nowhere to log it.
         None => drop(writeln!(std::io::stderr().lock(), "corelane: {line}")),
     }
 }
@@ -90,7 +90,7 @@ pub(crate) fn left_out(what: &str, feature: &str) -> String {
     )
 }
 
-/// Tells the user why nothing was done.
+/// Logs why nothing was done.
 pub(crate) fn refused(why: impl Display) -> Exit {
     complain(why);
     Exit::Failed

@@ -5,7 +5,7 @@ use crate::exit::{Exit, complain, refused};
 use crate::input::Watch;
 use crate::interrupt::Interrupt;
 use crate::output::{Output, is_one_output};
-use crate::progress::{Gauge, Meter, Shows};
+use crate::progress::{Gauge, Meter, ProgressKind};
 use corelane_net::capture::write::PcapWriter;
 use corelane_net::synth::{Config, Generator, LINK, truth_json};
 use std::io::{self, Write};
@@ -61,24 +61,21 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
             truth.display()
         ));
     }
-    let truth = match arguments.truth.as_deref().map(Output::create).transpose() {
+    let out = match Output::replace(&arguments.out) {
+        Ok(out) if !out.is_terminal() => out,
+        Ok(_) => return refused("OUT is a terminal, and a capture is binary; name a file, or pipe it on"),
+        Err(error) => return refused(error),
+    };
+    let truth = match arguments.truth.as_deref().map(Output::replace).transpose() {
         Ok(truth) => truth,
         Err(error) => return refused(error),
     };
-    let out = match Output::create(&arguments.out).map_err(|error| error.to_string()) {
-        Ok(out) if !out.is_terminal() => out,
-        out => {
-            let why = out
-                .err()
-                .unwrap_or("OUT is a terminal, and a capture is binary; name a file, or pipe it on".to_owned());
-            let exit = refused(why);
-            truth.into_iter().for_each(Output::remove);
-            return exit;
-        }
-    };
-
+    if let Err(error) = [&out].into_iter().chain(&truth).try_for_each(Output::empty) {
+        return refused(error);
+    }
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
-    let meter = Meter::start("Generating", Shows::Packets, Some(arguments.packets), &watch.gauge, arguments.quiet);
+    let meter =
+        Meter::start("Generating", ProgressKind::Packets, Some(arguments.packets), &watch.gauge, arguments.quiet);
     let mut whole = false;
     let written = out.write(|out| {
         let snaplen = generator.config().file_snaplen();

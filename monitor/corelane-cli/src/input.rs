@@ -63,9 +63,9 @@ pub(crate) struct Watch {
     pub(crate) gauge: Arc<Gauge>,
 }
 
-/// The way in which files are read.
+/// How files are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum ReadMode {
     /// Piece by piece.
     Read,
     /// All of the file before the analysis begins.
@@ -78,7 +78,7 @@ pub(crate) enum Way {
 #[derive(Debug)]
 pub(crate) struct Inputs {
     watch: Watch,
-    way: Way,
+    mode: ReadMode,
     /// The number of all captures.
     all: usize,
     waiting: VecDeque<PathBuf>,
@@ -105,10 +105,10 @@ struct Open {
 }
 
 impl Inputs {
-    pub(crate) fn new(files: &[PathBuf], way: Way, watch: &Watch) -> Self {
+    pub(crate) fn new(files: &[PathBuf], mode: ReadMode, watch: &Watch) -> Self {
         Inputs {
             watch: watch.clone(),
-            way,
+            mode,
             all: files.len(),
             waiting: files.iter().cloned().collect(),
             open: VecDeque::new(),
@@ -125,7 +125,7 @@ impl Inputs {
 
     /// Inputs of one capture that is in memory already.
     pub(crate) fn of(name: &str, reader: Reader, watch: &Watch) -> Self {
-        let mut inputs = Inputs::new(&[], Way::Preload, watch);
+        let mut inputs = Inputs::new(&[], ReadMode::Preload, watch);
         inputs.readable = 1;
         inputs.open.push_back(Open { name: name.to_owned(), reader, skips_told: 0 });
         inputs
@@ -163,7 +163,7 @@ impl Inputs {
 
     /// Whether opening the captures reads them.
     pub(crate) fn is_preloaded(&self) -> bool {
-        self.way == Way::Preload
+        self.mode == ReadMode::Preload
     }
 
     /// Opens captures: the first that can be read, or all of them to preload them. Says whether any can be read.
@@ -187,7 +187,7 @@ impl Inputs {
         let Some(path) = self.waiting.pop_front() else { return false };
         self.watch.gauge.set_file(self.all - self.waiting.len(), self.all);
         let name = if is_standard(&path) { "standard input".to_owned() } else { path.display().to_string() };
-        let opened = open(&path, self.way, &self.watch);
+        let opened = open(&path, self.mode, &self.watch);
         if self.watch.interrupt.is_set() {
             // The interrupt may have cut the input, so its error is not reported.
             self.cut_short = true;
@@ -221,7 +221,7 @@ impl Inputs {
         self.open();
         let left = self.open.len();
         if let Some(next) = self.open.front_mut() {
-            if self.way == Way::Preload {
+            if self.mode == ReadMode::Preload {
                 self.watch.gauge.set_file(self.all - left + 1, self.all);
             }
             next.reader.set_last_time_ns(self.last_time_ns);
@@ -293,8 +293,8 @@ impl Source for Inputs {
     }
 }
 
-fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
-    let options = Options::default().preload(way == Way::Preload);
+fn open(path: &Path, mode: ReadMode, watch: &Watch) -> Result<Reader, OpenError> {
+    let options = Options::default().preload(mode == ReadMode::Preload);
     if is_standard(path) {
         if io::stdin().is_terminal() {
             return Err(OpenError::Open(io::Error::other("it is a terminal; pipe a capture into it, or name a file")));
@@ -310,15 +310,15 @@ fn open(path: &Path, way: Way, watch: &Watch) -> Result<Reader, OpenError> {
         let path = path.to_owned();
         return Reader::from_read(Pump::start(|| File::open(path), watch), None, &options);
     }
-    match way {
-        Way::Read => Reader::open(path, &options),
-        Way::Preload => {
+    match mode {
+        ReadMode::Read => Reader::open(path, &options),
+        ReadMode::Preload => {
             let file = File::open(path).map_err(OpenError::Open)?;
             Reader::from_read(Watched { file, watch: watch.clone() }, Some(facts.len()), &options)
         }
         // SAFETY: the user has asked for it by `--mmap`, whose help says that no process may change or shorten the
         // files meanwhile. The program itself writes to none of its inputs: `Outputs::create` refuses that.
-        Way::Map => unsafe { Reader::open_mapped(path) },
+        ReadMode::Map => unsafe { Reader::open_mapped(path) },
     }
 }
 
@@ -344,7 +344,7 @@ impl Read for Watched {
 }
 
 /// An input that may keep us waiting as long as it likes, a pipe above all. A thread of its own reads it, so that the
-/// user's interrupt is heard while no bytes come. The bytes come through a lane.
+/// user's interrupt is noticed while no bytes come. The bytes come through a lane.
 struct Pump {
     chunks: Consumer<io::Result<Vec<u8>>>,
     chunk: Vec<u8>,

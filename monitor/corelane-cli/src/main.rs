@@ -8,15 +8,16 @@
 //! | `monitor.rs`, `top.rs`, `aggregate.rs`, `generate.rs`, `demo.rs` | the commands |
 //! | `monitor/outputs.rs` | reports, events and scans, each to its place |
 //! | `monitor/publish.rs`, `sensors/` | what a sensor sends; how batches travel to an aggregator |
-//! | `hearing.rs` | what `aggregate` and `top --from` have in common |
+//! | `sensor_input.rs` | shared by the commands that read sensor batches |
 //! | `monitor/wire.rs`, `monitor/service.rs` | an interface as a source; what a run on it has beside the analysis |
 //! | `input.rs`, `output.rs` | captures as one source; the places of results, `output/stream.rs` for months |
+//! | `replay.rs` | captures played as fast as they were recorded, for `top` |
 //! | `tap.rs` | the filter and the copy, between a source and its analysis; `tap/share.rs` for several rings |
 //! | `manual.rs` | completions and man pages |
 //! | `no_top.rs`, `no_notify.rs` | in place of `top.rs` without that feature, and of `notify.rs` beyond Linux |
 //! | `progress.rs`, `interrupt.rs` | the progress bar; Ctrl-C and the signals of services |
 //! | `metrics.rs` | `/metrics` and `/healthz` of a service |
-//! | `confine.rs`, `notify.rs` | least privilege; what systemd is told |
+//! | `confine.rs`, `notify.rs` | least privilege; messages to systemd |
 
 #![cfg_attr(not(feature = "full"), allow(dead_code, reason = "what is left out uses it"))]
 #![cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "an interface uses it"))]
@@ -28,7 +29,6 @@ mod confine;
 mod demo;
 mod exit;
 mod generate;
-mod hearing;
 mod input;
 mod interrupt;
 #[cfg(feature = "manual")]
@@ -43,6 +43,8 @@ mod notify;
 mod notify;
 mod output;
 mod progress;
+mod replay;
+mod sensor_input;
 mod sensors;
 mod tap;
 #[cfg(feature = "top")]

@@ -1,7 +1,7 @@
 //! `/metrics` and `/healthz` over HTTP, for Prometheus and whatever watches a service. Those of an aggregator are in
 //! `metrics/sensors.rs`, the text of both in `metrics/text.rs`.
 //!
-//! Threads of its own answer from a copy of what the run said last: a scrape costs the run a lock that is held for the
+//! Threads of its own answer from a copy of the run's last numbers: a scrape costs the run a lock that is held for the
 //! exchange of a pointer. A client is given up after four seconds, or when there are 64 newer ones, so that none holds
 //! up others.
 
@@ -16,9 +16,9 @@ use self::text::{CONTENT_TYPE, Collected, metrics};
 use crate::exit::left_out;
 use crate::output::Condition;
 use httparse::Status;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ const MOST_CLIENTS: usize = 64;
 /// Bytes of a thread's stack that answers.
 const STACK: usize = 256 << 10;
 
-/// A run that says nothing for so long hangs.
+/// A run without progress for so long hangs.
 const STALE: Duration = Duration::from_secs(60);
 
 pub(crate) use sensors::Sensors;
@@ -60,27 +60,29 @@ pub(crate) trait Served: Collected {
 /// The document of `/healthz`, and whether all is well.
 fn health(served: &impl Served) -> (String, bool) {
     let problems = served.problems();
-    let mut json = format!("{{\"status\":{}", quoted(if problems.is_empty() { "ok" } else { "failing" }));
-    let list: Vec<_> = problems.iter().map(|problem| quoted(problem)).collect();
-    let protections: Vec<_> =
-        served.protections().iter().map(|(name, given)| format!("{}:{}", quoted(name), quoted(given))).collect();
-    let _ = writeln!(
-        json,
-        ",\"problems\":[{}],\"version\":{},\"protections\":{{{}}}}}",
-        list.join(","),
-        quoted(env!("CARGO_PKG_VERSION")),
+    let is_well = problems.is_empty();
+    let protections: Vec<_> = served
+        .protections()
+        .iter()
+        .map(|(name, given)| format!("{}:{}", Value::from(*name), Value::from(given.as_str())))
+        .collect();
+    let json = format!(
+        "{{\"status\":\"{}\",\"problems\":{},\"version\":{},\"protections\":{{{}}}}}\n",
+        if is_well { "ok" } else { "failing" },
+        Value::from(problems),
+        Value::from(env!("CARGO_PKG_VERSION")),
         protections.join(",")
     );
-    (json, problems.is_empty())
+    (json, is_well)
 }
 
-/// That a run has said nothing for too long, if it has.
+/// That a run has had no progress for too long, if so.
 fn stale(updated: Option<Instant>) -> Option<String> {
     let age = updated.map(|updated| updated.elapsed()).filter(|&age| age > STALE)?;
-    Some(format!("the run has said nothing for {} s", age.as_secs()))
+    Some(format!("no progress for {} s", age.as_secs()))
 }
 
-/// What outputs say of their failures.
+/// The errors of outputs.
 fn failing(outputs: &[OutputState]) -> impl Iterator<Item = String> {
     let failing = outputs.iter().filter_map(|output| Some((&output.name, output.error.as_ref()?)));
     failing.map(|(name, error)| format!("output {name}: {error}"))
@@ -89,10 +91,10 @@ fn failing(outputs: &[OutputState]) -> impl Iterator<Item = String> {
 /// Numbers by the value of a label.
 pub(crate) type By<N = u64> = Vec<(Cow<'static, str>, N)>;
 
-/// What a run tells about itself. Totals are since its start, and never fall.
+/// The numbers of a run. Totals are since its start, and never fall.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
-    /// When the run said this; `None` if it does not matter how long ago that is.
+    /// When the run published this; `None` if its age does not matter.
     pub(crate) updated: Option<Instant>,
     pub(crate) interfaces: Vec<Interface>,
     /// Bytes of the packets that were analysed, as on the wire.
@@ -174,28 +176,12 @@ impl Served for Snapshot {
     }
 }
 
-/// A string of JSON.
-fn quoted(text: &str) -> String {
-    let mut json = String::with_capacity(text.len() + 2);
-    json.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => json.extend(['\\', character]),
-            // A `String` takes all that is written to it.
-            '\0'..='\x1f' | '\x7f' => drop(write!(json, "\\u{:04x}", u32::from(character))),
-            _ => json.push(character),
-        }
-    }
-    json.push('"');
-    json
-}
-
 /// Reads the address of an option: `ADDR:PORT`, or `:PORT` or `PORT` of this machine alone.
 ///
 /// # Errors
 ///
 /// A sentence for the user.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+fn address(text: &str) -> Result<SocketAddr, String> {
     if cfg!(not(feature = "metrics")) {
         return Err(left_out("`--metrics`", "metrics"));
     }
@@ -206,6 +192,17 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     address.ok_or_else(|| {
         "not an IP address and a port; give them such as 127.0.0.1:9100 or [::1]:9100, or a port of this machine".into()
     })
+}
+
+/// Listens at the address that `--metrics` names, if it is given.
+///
+/// # Errors
+///
+/// A sentence for the user.
+pub(crate) fn listener(option: Option<&str>) -> Result<Option<Listener>, String> {
+    let Some(text) = option else { return Ok(None) };
+    let address = address(text).map_err(|error| format!("--metrics {text}: {error}"))?;
+    Listener::bind(address).map(Some).map_err(|error| format!("--metrics {error}"))
 }
 
 /// A listening socket whose requests are not answered yet. It takes rights that a confined process no longer has, while
@@ -262,7 +259,7 @@ impl Listener {
                     Err(_) => thread::sleep(Duration::from_millis(100)),
                 }
             }
-            // What was asked is answered, and no more is heard.
+            // What was asked is answered, and no more is read.
             clients.iter().for_each(|client| client.hang_up(Shutdown::Read));
             clients.into_iter().for_each(|client| drop(client.thread.join()));
         })?;

@@ -3,17 +3,18 @@
 mod outputs;
 mod publish;
 mod service;
+mod usage;
 #[cfg(target_os = "linux")]
 mod wire;
 
 #[cfg(target_os = "linux")]
 use crate::args::Connection;
-use crate::args::{Capture, Endless, Format, MonitorArguments, Whether};
+use crate::args::{Capture, Endless, Format, MonitorArguments, OnOff};
 #[cfg(target_os = "linux")]
-use crate::confine::{self, Confinement, Inherited, User};
+use crate::confine::{self, Confinement, Inherited};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
-use crate::input::{Fault, Inputs, Watch, Way};
+use crate::input::{Fault, Inputs, ReadMode, Watch};
 use crate::interrupt::Interrupt;
 #[cfg(target_os = "linux")]
 use crate::interrupt::Requests;
@@ -21,41 +22,43 @@ use crate::interrupt::Requests;
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
-use crate::output::{Condition, Output, OutputError, is_descriptor, is_standard};
-use crate::progress::{Gauge, Meter, Shows};
+#[cfg(target_os = "linux")]
+use crate::output::is_descriptor;
+use crate::output::{Condition, Output, is_standard};
+use crate::progress::{Gauge, Meter, ProgressKind};
+use crate::replay::Replay;
 #[cfg(target_os = "linux")]
 use crate::sensors::Place;
 use crate::tap::{Copy, CopyEnd, Tap};
-use crate::top::Replay;
-use corelane_monitor::eve::Events;
 use corelane_monitor::{
-    Continuous, Counting, Findings, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report,
-    Settings, Silence, Source, Steps, Timing, limit_memory,
+    Continuous, Counting, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report, Settings,
+    Silence, Source, Steps, Timing, limit_memory,
 };
 #[cfg(feature = "libpcap")]
 use corelane_net::capture::LinkType;
 use corelane_net::capture::filter::Filter;
-use corelane_net::capture::{Memory, Record};
-use cpu_time::ProcessTime;
-use std::path::Path;
 #[cfg(target_os = "linux")]
-use std::path::PathBuf;
+use corelane_net::capture::live::Live;
+use corelane_net::capture::{Memory, Record};
+#[cfg(target_os = "linux")]
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
 
-pub(crate) use outputs::Outputs;
+#[cfg(target_os = "linux")]
+pub(crate) use outputs::Screen;
+pub(crate) use outputs::{Analysed, Outputs};
+use outputs::{User, open};
 use publish::Publisher;
 #[cfg(target_os = "linux")]
 use service::Service;
+use usage::{cpu_time, peak_memory};
 #[cfg(target_os = "linux")]
 use wire::Wire;
 
 /// The limit of memory of a run on an interface, if none is given.
 const LIVE_MEMORY: u64 = 1 << 30;
-
-/// There is no other user elsewhere.
-#[cfg(not(target_os = "linux"))]
-type User = std::convert::Infallible;
 
 #[cfg(not(target_os = "linux"))]
 const ONLY_ON_LINUX: &str = "-i and --interfaces need Linux; elsewhere pipe from a capture program: `tcpdump -w - | …`";
@@ -73,16 +76,16 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Ok(job) => job,
         Err(refusal) => return refused(refusal),
     };
-    let opened = Start::of(arguments)
-        .and_then(|start| Outputs::open(arguments, start.user.as_ref()).map(|outputs| (start, outputs)));
+    let opened = Start::of(arguments).and_then(|start| {
+        let publisher = start.as_user(|| Publisher::open(arguments, &job.settings, interrupt))??;
+        let mut outputs = Outputs::open(arguments, start.user.as_ref())?;
+        outputs.publisher = publisher;
+        Ok((start, outputs))
+    });
     let (start, mut outputs) = match opened {
         Ok(opened) => opened,
         Err(refusal) => return refused(refusal),
     };
-    match start.publisher(arguments, &job.settings, interrupt) {
-        Ok(publisher) => outputs.publisher = publisher,
-        Err(refusal) => return refused(refusal),
-    }
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
@@ -93,7 +96,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         let analysed = analyse(inputs, &job, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
-    let meter = Meter::start("Generating", Shows::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
+    let meter = Meter::start("Generating", ProgressKind::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
     let made = Demo::make(&watch);
     drop(meter);
     let (reader, planted) = match made {
@@ -122,12 +125,14 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
 
 /// What the options ask for, or why that cannot be done.
 pub(crate) fn prepare(arguments: &MonitorArguments) -> Result<Job, String> {
-    if let Some(refusal) = fruitless(arguments).or_else(|| needs_a_whole_capture(arguments)) {
+    if let Some(refusal) = without_effect(arguments).or_else(|| needs_a_whole_capture(arguments)) {
         return Err(refusal.to_owned());
     }
     if arguments.files.iter().filter(|file| is_standard(file)).count() > 1 {
         return Err("-: the standard input can be read once only; give it once".to_owned());
     }
+    outputs::check(arguments)?;
+    publish::folder(arguments)?;
     let (mut settings, mut inspection) = (settings(arguments), inspection(arguments));
     let plan = plan(arguments, inspection.payload);
     let limit = arguments.capture.interface.as_ref().map(|_| LIVE_MEMORY);
@@ -156,7 +161,7 @@ fn settings(arguments: &MonitorArguments) -> Settings {
             || outputs.eve.is_some()
             || outputs.html.is_some()
             || arguments.publishing.publish.is_some(),
-        tunnels: detection.tunnels.map_or(opens_tunnels, |whether| whether == Whether::On),
+        tunnels: detection.tunnels.map_or(opens_tunnels, |switch| switch == OnOff::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
         // Only the text has them.
@@ -173,12 +178,11 @@ fn plan(arguments: &MonitorArguments, payload: bool) -> Plan {
     }
 }
 
-/// The way in which the files are read.
-fn way(arguments: &MonitorArguments) -> Way {
+fn read_mode(arguments: &MonitorArguments) -> ReadMode {
     match &arguments.spread {
-        spread if spread.preload => Way::Preload,
-        spread if spread.mmap => Way::Map,
-        _ => Way::Read,
+        spread if spread.preload => ReadMode::Preload,
+        spread if spread.mmap => ReadMode::Map,
+        _ => ReadMode::Read,
     }
 }
 
@@ -201,39 +205,58 @@ fn filter(capture: &Capture) -> Result<Option<Filter>, String> {
     Ok(Some(filter))
 }
 
-/// What is looked at before any output is created: a run that is refused for it costs nothing.
+/// What is opened before any output: a run that is refused for it makes and empties no file.
 pub(crate) struct Start {
     #[cfg(target_os = "linux")]
     inherited: Inherited,
     user: Option<User>,
     filter: Option<Filter>,
+    /// For a run on an interface.
+    #[cfg(target_os = "linux")]
+    live: Option<LiveStart>,
+}
+
+#[cfg(target_os = "linux")]
+struct LiveStart {
+    notify: Notify,
+    listener: Option<Listener>,
+    rings: Vec<Live>,
 }
 
 impl Start {
     pub(crate) fn of(arguments: &MonitorArguments) -> Result<Self, String> {
+        let filter = filter(&arguments.capture)?;
         Ok(Start {
             #[cfg(target_os = "linux")]
             inherited: Inherited::find(),
             user: user(arguments)?,
-            filter: filter(&arguments.capture)?,
+            #[cfg(target_os = "linux")]
+            live: LiveStart::of(arguments, filter.as_ref())?,
+            filter,
         })
+    }
+
+    /// Acts as the user that the process becomes, if the options name one.
+    fn as_user<T>(&self, act: impl FnOnce() -> T) -> Result<T, String> {
+        #[cfg(target_os = "linux")]
+        if let Some(user) = &self.user {
+            return user.act(act).map_err(|refusal| refusal.to_string());
+        }
+        Ok(act())
     }
 }
 
-impl Start {
-    /// The sending side, if this is a sensor, opened as the user that the process becomes would.
-    fn publisher(
-        &self,
-        arguments: &MonitorArguments,
-        settings: &Settings,
-        interrupt: &Interrupt,
-    ) -> Result<Option<Publisher>, String> {
-        let open = || Publisher::open(arguments, settings, interrupt);
-        #[cfg(target_os = "linux")]
-        if let Some(user) = &self.user {
-            return user.act(open).map_err(|refusal| refusal.to_string())?;
-        }
-        open()
+#[cfg(target_os = "linux")]
+impl LiveStart {
+    fn of(arguments: &MonitorArguments, filter: Option<&Filter>) -> Result<Option<Self>, String> {
+        let capture = &arguments.capture;
+        let Some(interface) = &capture.interface else { return Ok(None) };
+        let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
+        let listener = metrics::listener(arguments.endless.metrics.as_deref())?;
+        let headers_only = capture.write.is_none() && !needs_payload(arguments);
+        let options = wire::options(capture, filter).headers_only(headers_only);
+        let rings = Live::open_rings(interface, &options, capture.rings).map_err(|error| error.to_string())?;
+        Ok(Some(LiveStart { notify, listener, rings }))
     }
 }
 
@@ -248,19 +271,6 @@ fn user(arguments: &MonitorArguments) -> Result<Option<User>, String> {
     Ok(None)
 }
 
-/// Opens an output as the user that the process becomes would: so it is that user's, may be opened again later, and a
-/// link leads to no file of others. What the process was given open is opened as it was given.
-fn open(path: &Path, user: Option<&User>, how: fn(&Path) -> Result<Output, OutputError>) -> Result<Output, String> {
-    let user = user.filter(|_| !is_standard(path) && !is_descriptor(path));
-    #[cfg(target_os = "linux")]
-    if let Some(user) = user {
-        let opened = user.act(|| how(path)).map_err(|refusal| refusal.to_string())?;
-        return opened.map_err(|error| format!("--user {user}: {error}"));
-    }
-    let _ = user;
-    how(path).map_err(|error| error.to_string())
-}
-
 /// What is analysed, opened as far as that is possible before the analysis begins. Only an interface may be several.
 pub(crate) fn inputs(
     arguments: &MonitorArguments,
@@ -268,35 +278,30 @@ pub(crate) fn inputs(
     watch: &Watch,
     outputs: &mut Outputs,
 ) -> Result<Vec<Input>, String> {
-    let Start { user, filter, .. } = start;
     let capture = &arguments.capture;
-    let create = |how| capture.write.as_ref().map(|path| open(path, user.as_ref(), how)).transpose();
+    let copy = capture.write.as_ref().map(|path| open(path, start.user.as_ref(), Output::replace)).transpose()?;
+    start.as_user(|| outputs.publisher.iter_mut().try_for_each(Publisher::begin))??;
+    let Start { filter, .. } = start;
     let Some(interface) = &capture.interface else {
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
-        let copy = create(Output::replace)?.map(|output| Copy::to(output, capture.snaplen));
+        let copy = copy.map(|output| Copy::to(output, capture.snaplen));
         let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
-        return Ok(vec![Input::Files(Box::new(Inputs::new(&arguments.files, way(arguments), watch).through(tap)))]);
+        return Ok(vec![Input::Files(Box::new(
+            Inputs::new(&arguments.files, read_mode(arguments), watch).through(tap),
+        ))]);
     };
     #[cfg(not(target_os = "linux"))]
     return Err(format!("{interface}: {ONLY_ON_LINUX}"));
     #[cfg(target_os = "linux")]
     {
-        let notify = Notify::from_environment().map_err(|error| format!("NOTIFY_SOCKET: {error}"))?;
-        let listener = listener(arguments)?;
+        let Start { user, inherited, live: Some(LiveStart { notify, listener, rings }), .. } = start else {
+            unreachable!("there is an interface")
+        };
         // A terminal that closes ends a run on its screen, as others.
         let requests = if outputs.screen.is_some() { Ok(Requests::default()) } else { Requests::install() };
         let requests = requests.map_err(|error| format!("signals: {error}"))?;
-        // Last of all outputs, as creating a copy empties what was there.
-        let copy = |link| {
-            Ok(create(Output::create)?
-                .map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), link)))
-        };
-        let headers_only = capture.write.is_none() && !needs_payload(arguments);
-        let options = wire::options(capture, filter.as_ref()).headers_only(headers_only);
-        let drops_all = arguments.endless.drop_all;
-        let wires = Wire::open(interface, &options, capture.rings, copy, watch, &requests, drops_all)?;
         // From here on nothing can be opened but in the folders of the outputs.
-        let confinement = confinement(arguments, user, start.inherited);
+        let confinement = confinement(arguments, user, inherited);
         let folders = confinement.folders_rw.clone();
         let given = confinement.apply().map_err(|error| error.to_string())?;
         for (folder, error) in folders.iter().filter_map(|folder| Some((folder, confine::may_create(folder).err()?))) {
@@ -307,6 +312,9 @@ pub(crate) fn inputs(
             ));
         }
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
+        copy.iter().try_for_each(Output::empty).map_err(|error| error.to_string())?;
+        let copy = copy.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), rings[0].link()));
+        let wires = Wire::all(rings, copy, watch, &requests, arguments.endless.drop_all);
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
         let service =
@@ -321,14 +329,6 @@ pub(crate) fn inputs(
         outputs.service = Some(service);
         Ok(wires.into_iter().map(|wire| Input::Wire(Box::new(wire))).collect())
     }
-}
-
-/// Listens where the metrics are to be served.
-#[cfg(target_os = "linux")]
-fn listener(arguments: &MonitorArguments) -> Result<Option<Listener>, String> {
-    let Some(address) = &arguments.endless.metrics else { return Ok(None) };
-    let address = metrics::address(address).map_err(|error| format!("--metrics {address}: {error}"))?;
-    Listener::bind(address).map(Some).map_err(|error| format!("--metrics {error}"))
 }
 
 /// What the process keeps once everything is open.
@@ -357,13 +357,13 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
 fn inspection(arguments: &MonitorArguments) -> Inspection {
     let outputs = &arguments.outputs;
     let facts = outputs.html.is_some() || outputs.screen;
-    Inspection { events: events(arguments), payload: needs_payload(arguments), facts, ..Inspection::default() }
+    Inspection { events: arguments.events(), payload: needs_payload(arguments), facts, ..Inspection::default() }
 }
 
 /// Whether anything asks for more of packets than their headers, but for a copy of them.
 fn needs_payload(arguments: &MonitorArguments) -> bool {
     let outputs = &arguments.outputs;
-    outputs.protocols || events(arguments).need_inspection() || outputs.html.is_some() || outputs.screen
+    outputs.protocols || arguments.events().need_inspection() || outputs.html.is_some() || outputs.screen
 }
 
 /// The settings of time, if the analysis goes on.
@@ -387,7 +387,7 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
     if !arguments.is_endless() {
         return None;
     }
-    if arguments.detection.tunnels == Some(Whether::On) && arguments.capture.rings.get() > 1 {
+    if arguments.detection.tunnels == Some(OnOff::On) && arguments.capture.rings.get() > 1 {
         return Some(
             "--tunnels needs one ring: the kernel spreads packets by their outer addresses; leave out --rings",
         );
@@ -402,20 +402,10 @@ fn needs_a_whole_capture(arguments: &MonitorArguments) -> Option<&'static str> {
 }
 
 /// The reason why an option would have no effect, if there is one.
-fn fruitless(arguments: &MonitorArguments) -> Option<&'static str> {
+fn without_effect(arguments: &MonitorArguments) -> Option<&'static str> {
     let outputs = &arguments.outputs;
-    (outputs.protocols && outputs.format == Format::Json && !events(arguments).need_inspection())
+    (outputs.protocols && outputs.format == Format::Json && !arguments.events().need_inspection())
         .then_some("--protocols is shown in text only; use --eve for machines, or leave out --format json")
-}
-
-/// The events that are written.
-fn events(arguments: &MonitorArguments) -> Events {
-    let outputs = &arguments.outputs;
-    match outputs.eve_types.iter().copied().reduce(|some, more| some | more) {
-        _ if outputs.eve.is_none() => Events::NONE,
-        Some(events) => events,
-        None => Events::ALL,
-    }
 }
 
 /// The message why the plan cannot be carried out, with the option that asked for it.
@@ -512,15 +502,7 @@ impl Source for Input {
     }
 }
 
-/// The results.
-pub(crate) struct Analysed {
-    pub(crate) report: Report,
-    pub(crate) findings: Option<Findings>,
-    timing: Timing,
-    pub(crate) exit: Exit,
-}
-
-/// Runs the analysis, and tells the user about faults of the input. `None` if no input could be read.
+/// Runs the analysis, and logs faults of the input. `None` if no input could be read.
 pub(crate) fn analyse(
     mut inputs: Vec<Input>,
     job: &Job,
@@ -528,24 +510,22 @@ pub(crate) fn analyse(
     watch: &Watch,
     quiet: bool,
 ) -> Option<Analysed> {
-    let mut exit = Exit::Done;
-    let mut tell = |meter: &Meter, fault: Fault| {
+    let is_partial = AtomicBool::new(false);
+    let report_fault = |meter: &Meter, fault: Fault| {
         meter.suspend(|| complain(&fault));
-        if fault.is_loss() {
-            exit = Exit::Partial;
-        }
+        is_partial.fetch_or(fault.is_loss(), Relaxed);
     };
     let size = |inputs: &[Input]| inputs.iter().map(Input::size).sum();
     let meter = if inputs.iter().any(Input::is_preloaded) {
-        Meter::start("Loading", Shows::Bytes, size(&inputs), &watch.gauge, quiet)
+        Meter::start("Loading", ProgressKind::Bytes, size(&inputs), &watch.gauge, quiet)
     } else {
         // A pipe may take long to send its first byte.
-        Meter::start("Waiting", Shows::Time, None, &watch.gauge, quiet)
+        Meter::start("Waiting", ProgressKind::Time, None, &watch.gauge, quiet)
     };
     let mut begun = Ok(());
     if let Some(files) = inputs.first_mut().and_then(Input::files) {
         let readable = files.open();
-        files.faults().for_each(|fault| tell(&meter, fault));
+        files.faults().for_each(|fault| report_fault(&meter, fault));
         if !readable && !files.was_cut_short() {
             return None;
         }
@@ -556,17 +536,18 @@ pub(crate) fn analyse(
         complain(error);
         return None;
     }
-    let meter = Meter::start("Analysing", Shows::Captures, size(&inputs), &watch.gauge, quiet);
+    let meter = Meter::start("Analysing", ProgressKind::Captures, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let sources: Vec<_> = inputs.iter_mut().collect();
-    let damage = &mut |_, fault| tell(&meter, fault);
+    let damage = &|_, fault| report_fault(&meter, fault);
     let found = &mut |found: Found<'_>| outputs.found(&found, progress, |write| meter.suspend(write));
     let observer = Observer { progress, damage, found };
     let found = if sources.len() > 1 { job.run_rings(sources, observer) } else { job.run(sources, observer) };
     let timing =
         Timing { wall: start.elapsed(), cpu: cpu_time().saturating_sub(cpu_start), peak_memory: peak_memory() };
     drop(meter);
+    let mut exit = if is_partial.into_inner() { Exit::Partial } else { Exit::Done };
     if let Some(files) = inputs.first_mut().and_then(Input::files)
         && files.was_cut_short()
         && outputs.screen.is_none()
@@ -612,18 +593,6 @@ fn missing(report: &Report) -> Option<String> {
              packets of sources: scans and totals may be incomplete; a higher limit holds more"
         )
     })
-}
-
-/// The processor time of all threads of the process; zero if the system does not tell.
-fn cpu_time() -> Duration {
-    ProcessTime::try_now().map_or(Duration::ZERO, |time| time.as_duration())
-}
-
-/// The most memory that the process had at one time, in bytes, if the system tells.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(peak.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
 #[cfg(all(test, target_os = "linux"))]

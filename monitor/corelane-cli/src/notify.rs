@@ -1,4 +1,4 @@
-//! What a service tells systemd: that it is ready, reloads, stops, and is alive. Elsewhere it tells nothing.
+//! Messages to systemd: that the service is ready, reloads, stops, and is alive. Elsewhere there are none.
 
 use nix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// How long a message may wait for a busy service manager.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The socket of the service manager, if there is one that wants to be told.
+/// The socket of the service manager, if systemd listens.
 #[derive(Debug, Default)]
 pub(crate) struct Notify {
     socket: Option<UnixDatagram>,
@@ -31,7 +31,7 @@ impl Notify {
     ///
     /// # Errors
     ///
-    /// A socket that cannot be reached, with its name. The service manager will not hear of the process then.
+    /// A socket that cannot be reached, with its name. The service manager gets no messages then.
     pub(crate) fn from_environment() -> io::Result<Self> {
         Self::from_variables(|name| std::env::var_os(name))
     }
@@ -94,7 +94,7 @@ impl Notify {
         if !self.is_connected() {
             return Ok(());
         }
-        // By its time the service manager tells this reload from an earlier one.
+        // By its time the service manager distinguishes this reload from an earlier one.
         let now = Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC)?);
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_micros()))
     }
@@ -108,7 +108,7 @@ impl Notify {
         self.send("STOPPING=1")
     }
 
-    /// Says that the service is alive, if the service manager wants to hear that and it is time to. For the thread
+    /// Says that the service is alive, if the service manager asked for that and it is time to. For the thread
     /// whose hanging would be the fault, several times a second.
     ///
     /// # Errors
@@ -150,7 +150,7 @@ mod tests {
         (UnixDatagram::bind(&path).unwrap(), path.into(), Some(folder))
     }
 
-    fn heard(manager: &UnixDatagram) -> Option<String> {
+    fn received(manager: &UnixDatagram) -> Option<String> {
         let mut bytes = [0; 4096];
         manager.set_nonblocking(true).unwrap();
         let length = manager.recv(&mut bytes).ok()?;
@@ -164,19 +164,19 @@ mod tests {
             let mut notify = Notify::from_variables(|name| (name == "NOTIFY_SOCKET").then(|| socket.clone())).unwrap();
             assert!(notify.is_connected());
             notify.ready("capturing on eth0\nREADY=0").unwrap();
-            assert_eq!(heard(&manager).unwrap(), "READY=1\nSTATUS=capturing on eth0 READY=0");
+            assert_eq!(received(&manager).unwrap(), "READY=1\nSTATUS=capturing on eth0 READY=0");
             notify.status("3 alerts").unwrap();
-            assert_eq!(heard(&manager).unwrap(), "STATUS=3 alerts");
+            assert_eq!(received(&manager).unwrap(), "STATUS=3 alerts");
             let monotonic = || Duration::from(clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap()).as_micros();
             let before = monotonic();
             notify.reloading().unwrap();
-            let message = heard(&manager).unwrap();
+            let message = received(&manager).unwrap();
             let time = message.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap().parse::<u128>().unwrap();
             assert!((before..=monotonic()).contains(&time), "{message}");
             notify.stopping().unwrap();
-            assert_eq!(heard(&manager).unwrap(), "STOPPING=1");
+            assert_eq!(received(&manager).unwrap(), "STOPPING=1");
             notify.alive(Instant::now() + Duration::from_secs(3600)).unwrap();
-            assert_eq!(heard(&manager), None, "no watchdog was wanted");
+            assert_eq!(received(&manager), None, "no watchdog was wanted");
         }
     }
 
@@ -199,13 +199,13 @@ mod tests {
                 [(0, true), (1, false), (1499, false), (1500, true), (2999, false), (3000, true)]
             {
                 notify.alive(start + Duration::from_millis(milliseconds)).unwrap();
-                assert_eq!(heard(&manager).as_deref(), is_due.then_some("WATCHDOG=1"), "{milliseconds}");
+                assert_eq!(received(&manager).as_deref(), is_due.then_some("WATCHDOG=1"), "{milliseconds}");
             }
         }
         for (limit, pid) in [("3000000", Some(1)), ("0", None), ("soon", None)] {
             let mut notify = with(limit, pid);
             notify.alive(Instant::now()).unwrap();
-            assert_eq!(heard(&manager), None, "{limit} {pid:?}");
+            assert_eq!(received(&manager), None, "{limit} {pid:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The outputs of results: the standard output or a file. Errors are told apart by whether they matter.
+//! The outputs of results: the standard output or a file. Errors are distinguished by whether they matter.
 
 mod stream;
 
@@ -45,7 +45,8 @@ impl Output {
         Output { to: To::Stdout, keeps: true }
     }
 
-    /// Creates a file, or empties it; `-` is the standard output.
+    /// Creates a file, or empties it.
+    #[cfg(test)]
     pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
         let output = Self::replace(path)?;
         output.empty().map(|()| output)
@@ -197,7 +198,7 @@ fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> bool {
 pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
-        // Paths alone do not tell: a file may have any number of hard links.
+        // Paths are not enough: a file may have any number of hard links.
         match (fs::metadata(a), fs::metadata(b)) {
             (Ok(a), Ok(b)) => a.is_file() && is_same(&a, &b),
             _ => false,

@@ -50,7 +50,7 @@ impl Gauge {
 
 /// The text of the line beside the bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shows {
+pub(crate) enum ProgressKind {
     Packets,
     /// Packets, and bytes of the files that they are in.
     Captures,
@@ -73,7 +73,13 @@ const MOMENT: Duration = Duration::from_secs(2);
 
 impl Meter {
     /// Shows `gauge` under the name `what` until dropped, as a bar if the total is known.
-    pub(crate) fn start(what: &'static str, shows: Shows, total: Option<u64>, gauge: &Arc<Gauge>, quiet: bool) -> Self {
+    pub(crate) fn start(
+        what: &'static str,
+        kind: ProgressKind,
+        total: Option<u64>,
+        gauge: &Arc<Gauge>,
+        quiet: bool,
+    ) -> Self {
         if quiet || !io::stderr().is_terminal() || dumb() {
             return Meter { bar: ProgressBar::hidden(), ticker: None };
         }
@@ -83,7 +89,7 @@ impl Meter {
         let stop = Arc::new(AtomicBool::new(false));
         let ticker = {
             let (bar, gauge, stop) = (bar.clone(), Arc::clone(gauge), Arc::clone(&stop));
-            thread::Builder::new().name("progress".to_owned()).spawn(move || tick(&bar, what, shows, &gauge, &stop))
+            thread::Builder::new().name("progress".to_owned()).spawn(move || tick(&bar, what, kind, &gauge, &stop))
         };
         // Without a thread there is no progress bar, and all else works.
         Meter { bar, ticker: ticker.ok().map(|thread| (stop, thread)) }
@@ -107,16 +113,16 @@ impl Drop for Meter {
     }
 }
 
-fn tick(bar: &ProgressBar, what: &str, shows: Shows, gauge: &Gauge, stop: &AtomicBool) {
-    let count = || match shows {
-        Shows::Packets | Shows::Captures => gauge.packets.packets(),
-        Shows::Bytes => gauge.position(),
-        Shows::Time => 0,
+fn tick(bar: &ProgressBar, what: &str, kind: ProgressKind, gauge: &Gauge, stop: &AtomicBool) {
+    let count = || match kind {
+        ProgressKind::Packets | ProgressKind::Captures => gauge.packets.packets(),
+        ProgressKind::Bytes => gauge.position(),
+        ProgressKind::Time => 0,
     };
-    let (unit, per) = match shows {
-        Shows::Packets | Shows::Captures => (" packets", ""),
-        Shows::Bytes => ("B", "B"),
-        Shows::Time => ("", ""),
+    let (unit, per) = match kind {
+        ProgressKind::Packets | ProgressKind::Captures => (" packets", ""),
+        ProgressKind::Bytes => ("B", "B"),
+        ProgressKind::Time => ("", ""),
     };
     let start = Instant::now();
     let (mut before, mut looked, mut rate) = (count(), start, None);
@@ -136,8 +142,8 @@ fn tick(bar: &ProgressBar, what: &str, shows: Shows, gauge: &Gauge, stop: &Atomi
         if let Some((number, all)) = gauge.place() {
             bar.set_prefix(format!("{what} {number} of {all}"));
         }
-        if shows != Shows::Time {
-            let read = if shows == Shows::Captures {
+        if kind != ProgressKind::Time {
+            let read = if kind == ProgressKind::Captures {
                 format!("{}B  ", scaled(gauge.position() as f64))
             } else {
                 String::new()

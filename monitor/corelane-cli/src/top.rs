@@ -7,30 +7,26 @@
 //! | `top/draw.rs`, `top/draw/site.rs` | the screen of a model; what it shows of many sensors |
 //! | `top/text.rs`, `top/filter.rs` | its texts; the filter |
 //! | `top/screen.rs` | the terminal and the keys |
-//! | `top/pace.rs` | captures played as they were recorded |
 //! | `top/sensors.rs` | the run over many sensors, with `--from` |
 
 mod draw;
 mod filter;
 mod model;
-mod pace;
 mod screen;
 mod sensors;
 mod text;
-
-pub(crate) use pace::Replay;
 
 use crate::args::TopArguments;
 use crate::demo::Demo;
 use crate::exit::{Exit, complain, divert, refused};
 use crate::input::{Inputs, Watch};
 use crate::interrupt::Interrupt;
-use crate::monitor::{self, Analysed, Input, Outputs, Start};
+use crate::monitor::{self, Analysed, Input, Outputs, Screen, Start};
 use crate::output::is_standard;
 use crate::progress::{Gauge, color};
+use crate::replay::{Pace, Replay};
 use corelane_monitor::{Captured, Findings, Found, Report};
 use model::{Model, State};
-use pace::Pace;
 use screen::{Shared, show};
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -44,15 +40,15 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// The model of a screen, for the run that fills it.
 #[derive(Clone, Debug)]
-pub(crate) struct Screen {
+pub(crate) struct ModelScreen {
     model: Shared,
-    /// Told when the run has begun, or is over.
-    told: Arc<Condvar>,
+    /// Notified when the run has begun, or is over.
+    changed: Arc<Condvar>,
 }
 
-impl Screen {
+impl ModelScreen {
     fn new(model: Model) -> Self {
-        Screen { model: Arc::new(Mutex::new(model)), told: Arc::default() }
+        ModelScreen { model: Arc::new(Mutex::new(model)), changed: Arc::default() }
     }
 
     fn model(&self) -> MutexGuard<'_, Model> {
@@ -61,26 +57,26 @@ impl Screen {
 
     fn set(&self, state: State) {
         self.model().set(state);
-        self.told.notify_all();
-    }
-
-    /// The analysis begins: from here on there is something to show.
-    pub(crate) fn begin(&self) {
-        self.set(State::Running);
-    }
-
-    /// Takes what the analysis has found.
-    pub(crate) fn found(&self, found: &Found<'_>, captured: impl FnOnce() -> Option<Captured>) {
-        match found {
-            Found::Lines(_) | Found::Step { .. } => {}
-            Found::Scan(event) => self.model().scan(event),
-            Found::Snapshot(report, findings) => self.step(report, Some(findings), captured().as_ref()),
-        }
+        self.changed.notify_all();
     }
 
     fn step(&self, report: &Report, findings: Option<&Findings>, captured: Option<&Captured>) {
         let facts = findings.and_then(|findings| findings.facts.as_deref());
         self.model().step(report, facts, captured);
+    }
+}
+
+impl Screen for ModelScreen {
+    fn begin(&self) {
+        self.set(State::Running);
+    }
+
+    fn found(&self, found: &Found<'_>, captured: &dyn Fn() -> Option<Captured>) {
+        match found {
+            Found::Lines(_) | Found::Step { .. } => {}
+            Found::Scan(event) => self.model().scan(event),
+            Found::Snapshot(report, findings) => self.step(report, Some(findings), captured().as_ref()),
+        }
     }
 }
 
@@ -104,7 +100,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
         Ok(prepared) => prepared,
         Err(refusal) => return refused(refusal),
     };
-    let screen = Screen::new(model);
+    let screen = ModelScreen::new(model);
     let mut outputs = Outputs::on_screen(screen.clone());
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = if monitor.demo {
@@ -134,7 +130,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
 /// Shows the screen while a thread fills its model: until that fails, which gives no exit, or the user or a signal ends
 /// it.
 fn on_screen(
-    screen: &Screen,
+    screen: &ModelScreen,
     is_live: bool,
     pace: Option<&Pace>,
     interrupt: &Interrupt,
@@ -187,7 +183,7 @@ fn on_screen(
 }
 
 /// Ends the screen when the analysis panics.
-struct OnPanic<'a>(&'a Screen);
+struct OnPanic<'a>(&'a ModelScreen);
 
 impl Drop for OnPanic<'_> {
     fn drop(&mut self) {
@@ -207,12 +203,12 @@ impl Drop for End<'_> {
 }
 
 /// Waits until there is something to show. Says whether there is.
-fn has_begun(screen: &Screen, is_live: bool, interrupt: &Interrupt) -> bool {
+fn has_begun(screen: &ModelScreen, is_live: bool, interrupt: &Interrupt) -> bool {
     const LOOK: Duration = Duration::from_millis(100);
     let mut model = screen.model();
     // What sends the first byte through a pipe may have something to ask on this terminal.
     while model.state == State::Opening && !is_live && !interrupt.is_set() {
-        (model, _) = screen.told.wait_timeout(model, LOOK).unwrap_or_else(PoisonError::into_inner);
+        (model, _) = screen.changed.wait_timeout(model, LOOK).unwrap_or_else(PoisonError::into_inner);
     }
     model.state != State::Failed && !interrupt.is_set()
 }

@@ -448,7 +448,7 @@ mod cases {
         let mut events = Vec::new();
         let inspection = Inspection { events: Events::ALL, ..Inspection::default() };
         let job = Job { settings: Settings::default(), plan: plan.clone(), inspection, continuous: None };
-        let damage = &mut |_, error| panic!("{error}");
+        let damage = &|_, error| panic!("{error}");
         let found = &mut |found: Found<'_>| {
             if let Found::Lines(lines) = found {
                 events.extend_from_slice(lines);

@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut input = reader(&bytes)?;
         let start = Instant::now();
         let job = Job::scans(settings.clone(), Plan { analyzers: 0, ..Plan::default() });
-        let damage = &mut |_, error| eprintln!("{error}");
+        let damage = &|_, error| eprintln!("{error}");
         let observer = Observer { progress: &Progress::new(), damage, found: &mut |_| {} };
         let (report, _) = job.run([&mut input], observer)?;
         single.push(start.elapsed());

@@ -25,7 +25,7 @@ fn main() {
             let reader = Reader::from_bytes(bytes.clone()).expect("a capture");
             let start = Instant::now();
             let job = Job::scans(Settings::default(), plans[number].clone());
-            let observer = Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found: &mut |_| {} };
+            let observer = Observer { progress: &Progress::new(), damage: &|_, _| {}, found: &mut |_| {} };
             let (report, _) = job.run([reader], observer).expect("a valid plan");
             rates[number].push(report.packets as f64 / start.elapsed().as_secs_f64() / 1e6);
             own[number] = report.dispatcher_packets * 100 / report.packets;

@@ -23,10 +23,11 @@ pub struct Job {
 
 /// Where all goes that a run finds.
 pub struct Observer<'a, E> {
-    /// How far the run is. It ends early, with the results so far, when this says stop.
+    /// How far the run is, from 0 on. It ends early, with the results so far, when this says stop.
     pub progress: &'a Progress,
-    /// Gets each error, with the number of the source it is in. The report covers everything that was whole.
-    pub damage: &'a mut (dyn FnMut(usize, E) + Send),
+    /// Gets each error, with the number of the source it is in. The report covers everything that was whole. Several
+    /// [rings](Job::run_rings) may call it at a time.
+    pub damage: &'a (dyn Fn(usize, E) + Sync),
     /// Gets events, scans and numbers as they come; in a thread of its own if the plan has any.
     pub found: &'a mut (dyn FnMut(Found<'_>) + Send),
 }
@@ -70,7 +71,8 @@ impl Job {
     }
 
     /// The same over the rings of one interface, each read in a thread of its own by a Dispatcher with stages of its
-    /// own: at least one, and their share of [`Plan::analyzers`]. No address pair may be in two rings.
+    /// own: at least one, and their share of [`Plan::analyzers`]. No address pair may be in two rings. Without rings
+    /// there are no packets.
     ///
     /// A step is over for scans when all rings have passed it. The events are those of one ring, but for their order,
     /// the numbers of packets and the names of flows. Errors come with the number of the source, which is always 0.
@@ -86,6 +88,10 @@ impl Job {
         observer: Observer<'_, S::Error>,
     ) -> Result<(Report, Findings), PlanError> {
         // Of the type that `run` is called with, mostly: each is compiled for its own.
-        crate::inspect::start(self, rings.into_iter().map(|ring| vec![ring]).collect(), observer)
+        let mut rings: Vec<_> = rings.into_iter().map(|ring| vec![ring]).collect();
+        if rings.is_empty() {
+            rings.push(Vec::new());
+        }
+        crate::inspect::start(self, rings, observer)
     }
 }

@@ -43,7 +43,7 @@
 //!
 //! let reader = Reader::open("capture.pcap".as_ref(), &Options::default())?;
 //! let job = Job::scans(Settings::default(), Plan::default());
-//! let damage = &mut |_, error| eprintln!("{error}");
+//! let damage = &|_, error| eprintln!("{error}");
 //! let (report, _) = job.run([reader], Observer { progress: &Progress::new(), damage, found: &mut |_| {} })?;
 //! report.write_json(std::io::stdout())?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -66,8 +66,8 @@
 //! | `sensors/` | batches of state reports for other machines; their aggregator |
 //! | `report.rs`, `summary.rs`, `talkers.rs` | the report, its forms, top talkers |
 //! | `settings.rs`, `network.rs`, `memory.rs` | the choices of the user; a limit for all memory |
-//! | `table.rs`, `groups.rs`, `key.rs`, `hash.rs`, `pages.rs`, `room.rs` | tables: keys, memory, room |
-//! | `run.rs`, `source.rs`, `probe.rs` | the shared state of a run; records; kinds of probes |
+//! | `table.rs`, `groups.rs`, `key.rs`, `hash.rs`, `huge_pages.rs`, `room.rs` | tables: keys, memory, room |
+//! | `run.rs`, `source.rs`, `probe.rs`, `time.rs` | the shared state of a run; records; kinds of probes; the calendar |
 
 mod analyzer;
 mod continuous;
@@ -76,6 +76,7 @@ pub mod eve;
 pub mod facts;
 mod groups;
 mod hash;
+mod huge_pages;
 mod inspect;
 mod job;
 mod key;
@@ -83,7 +84,6 @@ mod main_analyzer;
 mod memory;
 mod network;
 mod page;
-mod pages;
 mod partial_result;
 mod plan;
 mod probe;
@@ -99,6 +99,7 @@ mod steps;
 mod summary;
 mod table;
 mod talkers;
+mod time;
 
 pub use analyzer::SubAnalyzer;
 pub use continuous::{Continuous, ScanEvent, ScanState, UDP_FAILS_NS};
@@ -112,16 +113,17 @@ pub use page::Origin;
 pub use partial_result::PartialResult;
 pub use plan::{Plan, PlanError};
 pub use probe::Probe;
-pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timestamp, Timing, Tunnels};
+pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timing, Tunnels};
 pub use room::Refused;
 pub use run::Run;
 pub use settings::{Counting, Settings};
 pub use slot::{PARTITIONS, Slot, analyzer_of};
 pub use source::{Progress, Silence, Source};
-pub use state_report::{Failure, StateReport, Told};
+pub use state_report::{Content, Failure, StateReport};
 pub use steps::{STEP_NS, Steps};
 pub use summary::{Style, grouped};
 pub use talkers::{Pair, Talker, Volume};
+pub use time::Timestamp;
 
 /// The examples of the README.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@ use crate::partial_result::PartialResult;
 use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan, Report, SourceCounts};
 use crate::settings::Settings;
-use crate::state_report::{StateReport, Told};
+use crate::state_report::{Content, StateReport};
 use crate::talkers::{Address, Talkers, Top, Volume};
 use std::collections::HashMap;
 
@@ -56,14 +56,14 @@ impl MainAnalyzer {
     #[inline]
     pub fn state_report(&mut self, report: StateReport) {
         let (port, time_ns) = (report.port(), report.time_ns());
-        match (report.told(), report.is_v6()) {
-            (Told::Failed(None), false) => self.groups_v4.add((report.source_v4(), port), time_ns),
-            (Told::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns),
-            (Told::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns),
-            (Told::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns),
-            (Told::Answered(_), false) => self.answered_v4.push((report.source_v4(), port)),
-            (Told::Answered(_), true) => self.answered_v6.push((report.source_v6(), port)),
-            (Told::Sent { bytes, connections }, is_v6) => {
+        match (report.content(), report.is_v6()) {
+            (Content::Failed(None), false) => self.groups_v4.add((report.source_v4(), port), time_ns),
+            (Content::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns),
+            (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns),
+            (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns),
+            (Content::Answered(_), false) => self.answered_v4.push((report.source_v4(), port)),
+            (Content::Answered(_), true) => self.answered_v6.push((report.source_v6(), port)),
+            (Content::Sent { bytes, connections }, is_v6) => {
                 let volume = Volume { flows: connections.into(), packets: 0, bytes };
                 if is_v6 {
                     self.sources_v6.entry(report.source_v6()).or_default().add(&volume);

@@ -13,7 +13,7 @@
 //! A capture that is preloaded or mapped does not count; the blocks that a capture is read through do.
 
 use crate::facts;
-use crate::inspect::Inspection;
+use crate::inspect::{Inspection, queued_bytes};
 use crate::plan::Plan;
 use crate::settings::Settings;
 use crate::slot::PARTITIONS;
@@ -27,8 +27,6 @@ const LEAST_INSPECTING: u64 = 192 << 20;
 const PROGRAM: u64 = 24 << 20;
 /// Chunks and lines on their way between the stages, for runs that inspect payload.
 const ON_THE_WAY: u64 = 72 << 20;
-/// The bytes of an item or slot and, in the same number, a state report.
-const QUEUED: u64 = 64;
 /// The queues' part of a limit is one of so many.
 const FOR_QUEUES: u64 = 24;
 
@@ -43,7 +41,7 @@ pub fn limit_memory(
     settings: &mut Settings,
     inspection: Option<&mut Inspection>,
 ) -> Result<(), u64> {
-    let queues = (plan.analyzers as u64).saturating_add(1).saturating_mul(plan.capacity as u64).saturating_mul(QUEUED);
+    let queues = (plan.analyzers as u64).saturating_add(1).saturating_mul(queued_bytes(plan.capacity));
     let facts = if inspection.as_ref().is_some_and(|inspection| inspection.facts) { facts::MOST } else { 0 };
     let (least, on_the_way) =
         if inspection.is_some() { (LEAST_INSPECTING + facts, ON_THE_WAY + facts) } else { (LEAST, 0) };

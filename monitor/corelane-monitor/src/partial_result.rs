@@ -1,11 +1,8 @@
 //! The message from a SubAnalyzer to the MainAnalyzer when the capture is over.
 
-use crate::analyzer::kept::Trials;
-use crate::facts::StageFacts;
 use crate::report::{Alert, ProbeScan};
 use crate::room::Refused;
 use crate::talkers::Talkers;
-use std::sync::Arc;
 
 /// The results of a [`SubAnalyzer`](crate::SubAnalyzer), which the [`MainAnalyzer`](crate::MainAnalyzer) joins.
 #[derive(Clone, Debug)]
@@ -29,10 +26,6 @@ pub struct PartialResult {
     pub(crate) answered_v4: Vec<(u32, u16)>,
     pub(crate) answered_v6: Vec<(u128, u16)>,
     pub(crate) talkers: Talkers,
-    /// All attempts and probes, if the stories of scans are told. A result with them has no clones.
-    pub(crate) trials: Option<Arc<Trials>>,
-    /// The facts for people, if they are gathered; the same.
-    pub(crate) gathered: Option<Arc<StageFacts>>,
 }
 
 impl PartialResult {
@@ -54,8 +47,6 @@ impl PartialResult {
             answered_v4: Vec::new(),
             answered_v6: Vec::new(),
             talkers,
-            trials: None,
-            gathered: None,
         }
     }
 

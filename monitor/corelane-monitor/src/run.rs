@@ -1,7 +1,7 @@
 //! The state that the stages of one run share, beside their settings.
 
 use crate::hash::HashKeys;
-use crate::pages::Pool;
+use crate::huge_pages::Pool;
 use crate::room::Room;
 
 /// The secrets of a run's hashes, and the memory of its tables. Clones are the same run.

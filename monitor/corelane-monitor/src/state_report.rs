@@ -4,6 +4,9 @@ use crate::probe::Probe;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// The most reports that a stage sends together.
+pub(crate) const TOGETHER: usize = 64;
+
 /// The way in which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -32,7 +35,7 @@ impl Verdict {
 
 /// The content of a state report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Content {
     /// An attempt or, if that is named, a probe has failed.
     Failed(Option<Probe>),
     /// A probe was answered.
@@ -118,11 +121,11 @@ impl StateReport {
 
     /// The content.
     #[inline(always)]
-    pub fn told(&self) -> Told {
+    pub fn content(&self) -> Content {
         match (self.0[10], self.probe()) {
-            (marks, _) if marks & SENT == SENT => Told::Sent { bytes: self.time_ns(), connections: self.port() },
-            (marks, Some(probe)) if marks & ANSWERED != 0 => Told::Answered(probe),
-            (_, probe) => Told::Failed(probe),
+            (marks, _) if marks & SENT == SENT => Content::Sent { bytes: self.time_ns(), connections: self.port() },
+            (marks, Some(probe)) if marks & ANSWERED != 0 => Content::Answered(probe),
+            (_, probe) => Content::Failed(probe),
         }
     }
 
@@ -191,22 +194,25 @@ mod tests {
         assert_eq!(v4.source(), "255.254.253.252".parse::<IpAddr>().unwrap());
         assert_eq!(v4.destination(), "1.2.3.4".parse::<IpAddr>().unwrap());
         assert_eq!((v4.port(), v4.time_ns(), v4.failure()), (65535, u64::MAX - 1, Failure::Rejected));
-        assert_eq!((v4.probe(), v4.told(), v4.is_v6()), (None, Told::Failed(None), false));
+        assert_eq!((v4.probe(), v4.content(), v4.is_v6()), (None, Content::Failed(None), false));
         for probe in Probe::ALL {
             let tried = Tried { probe: Some(probe), ..tried };
             let v4 = StateReport::v4(tried, u64::MAX, UNANSWERED);
-            assert_eq!((v4.port(), v4.failure(), v4.told()), (65535, Failure::Unanswered, Told::Failed(Some(probe))));
-            assert_eq!(StateReport::v4(tried, 0, Verdict::Answered).told(), Told::Answered(probe));
+            assert_eq!(
+                (v4.port(), v4.failure(), v4.content()),
+                (65535, Failure::Unanswered, Content::Failed(Some(probe)))
+            );
+            assert_eq!(StateReport::v4(tried, 0, Verdict::Answered).content(), Content::Answered(probe));
         }
         let tried = Tried { source: u128::MAX - 2, destination: 3 << 100, port: 1, probe: Some(Probe::Udp) };
         let v6 = StateReport::v6(tried, 1 << 40, UNANSWERED);
         assert_eq!(v6.source(), IpAddr::from(Ipv6Addr::from_bits(u128::MAX - 2)));
         assert_eq!(v6.destination(), IpAddr::from(Ipv6Addr::from_bits(3 << 100)));
         assert_eq!((v6.port(), v6.time_ns(), v6.failure()), (1, 1 << 40, Failure::Unanswered));
-        assert_eq!((v6.is_v6(), v6.told()), (true, Told::Failed(Some(Probe::Udp))));
+        assert_eq!((v6.is_v6(), v6.content()), (true, Content::Failed(Some(Probe::Udp))));
         for (source, is_v6) in [(0xfffe_fdfc, false), (u128::MAX - 2, true)] {
             let sent = StateReport::sent(source, is_v6, u64::MAX - 1, 65_534);
-            assert_eq!(sent.told(), Told::Sent { bytes: u64::MAX - 1, connections: 65_534 });
+            assert_eq!(sent.content(), Content::Sent { bytes: u64::MAX - 1, connections: 65_534 });
             assert_eq!((sent.source_v6(), sent.is_v6()), (source, is_v6));
         }
         assert_eq!(size_of::<StateReport>(), 44);

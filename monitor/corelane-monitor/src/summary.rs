@@ -2,9 +2,10 @@
 
 use crate::continuous::{ScanEvent, ScanState};
 use crate::probe::Probe;
-use crate::report::{Alert, Evicted, Report, SourceCounts, Timestamp, Timing, Tunnels};
+use crate::report::{Alert, Evicted, Report, SourceCounts, Timing, Tunnels};
 use crate::room::Refused;
 use crate::talkers::{Pair, Talker, Volume};
+use crate::time::Timestamp;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 

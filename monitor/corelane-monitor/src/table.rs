@@ -7,8 +7,8 @@
 //! 4. When an entry is removed, the entries behind it move back into the hole, so there are no tombstones.
 
 use crate::hash::HashKeys;
+use crate::huge_pages::Zeroed;
 use crate::key::Key;
-use crate::pages::Zeroed;
 use crate::run::Run;
 use bytemuck::Zeroable;
 

@@ -4,7 +4,7 @@ use super::{By, OutputState, Served, failing, stale};
 use corelane_monitor::sensors::SensorCounts;
 use std::time::Instant;
 
-/// What an aggregator tells about itself. Totals are since its first start, as far as its snapshots know.
+/// The numbers of an aggregator. Totals are since its first start, as far as its snapshots know.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sensors {
     /// When this was said.

@@ -161,7 +161,7 @@ fn health_names_what_is_wrong() {
     // The system may be younger than a minute.
     if let Some(long_ago) = Instant::now().checked_sub(STALE + Duration::from_secs(1)) {
         shared.lock().unwrap().updated = Some(long_ago);
-        assert_eq!(health(), (503, vec!["the run has said nothing for 61 s".to_owned()]));
+        assert_eq!(health(), (503, vec!["no progress for 61 s".to_owned()]));
     }
 }
 

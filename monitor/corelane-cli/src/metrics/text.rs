@@ -73,7 +73,7 @@ impl Collected for Sensors {
         out.counters("sensor_reports", "Failures that have counted", "sensor", sensors(|of| of.reports))?;
         out.counters("sensor_late", "Failures that came late", "sensor", sensors(|of| of.late))?;
         out.gauges("sensor_present", "Whether steps wait for it", "sensor", sensors(|of| of.is_present.into()))?;
-        out.gauges("sensor_time_seconds", "Time up to which it has told all, since the epoch", "sensor", begun)?;
+        out.gauges("sensor_time_seconds", "Time up to which it has sent all, since the epoch", "sensor", begun)?;
         out.gauge("time_seconds", "Time up to which all is over, since the epoch", seconds(self.begun_ns))?;
         out.gauge("scan_groups", "Groups of failures that may become scans", self.groups)?;
         out.gauge("waiting_reports", "Failures whose step is not over for all sensors", self.waiting)?;

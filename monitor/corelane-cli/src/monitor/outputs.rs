@@ -2,17 +2,19 @@
 
 use super::publish::Publisher;
 use super::service::Service;
-use super::{Analysed, User, events, open};
 use crate::args::{Capture, Format, MonitorArguments};
+#[cfg(target_os = "linux")]
+pub(super) use crate::confine::User;
 use crate::exit::{Exit, complain};
-use crate::output::{Condition, Output, OutputError, Stream, Units, is_one_output, is_standard, same_file};
+use crate::output::{
+    Condition, Output, OutputError, Stream, Units, is_descriptor, is_one_output, is_standard, same_file,
+};
 use crate::progress::color;
-use crate::top::Screen;
 use corelane_monitor::eve::{self, Events};
-use corelane_monitor::{Findings, Found, Origin, Progress, Report, Style};
+use corelane_monitor::{Captured, Findings, Found, Origin, Progress, Report, Style, Timing};
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// All outputs, opened before the analysis begins.
@@ -26,15 +28,52 @@ pub(crate) struct Outputs {
     /// The page, and what it is about.
     html: Option<(Output, Origin)>,
     /// Whether scans were written where the report goes.
-    has_told: bool,
+    has_scans: bool,
     /// If this is a sensor.
     pub(super) publisher: Option<Publisher>,
     /// For a run on an interface.
     pub(super) service: Option<Service>,
     /// If a screen takes the place of the others.
-    pub(super) screen: Option<Screen>,
+    pub(super) screen: Option<Box<dyn Screen>>,
     /// Requests to open the outputs again that were followed.
     reopens: usize,
+}
+
+/// What shows a run instead of all outputs.
+pub(crate) trait Screen: Send {
+    /// The analysis begins: from here on there is something to show.
+    fn begin(&self);
+    /// Takes what the analysis has found; `captured` has the counts of an interface.
+    fn found(&self, found: &Found<'_>, captured: &dyn Fn() -> Option<Captured>);
+}
+
+/// The results.
+pub(crate) struct Analysed {
+    pub(crate) report: Report,
+    pub(crate) findings: Option<Findings>,
+    pub(super) timing: Timing,
+    pub(crate) exit: Exit,
+}
+
+/// There is no other user elsewhere.
+#[cfg(not(target_os = "linux"))]
+pub(super) type User = std::convert::Infallible;
+
+/// Opens an output as the user that the process becomes would: so it is that user's, may be opened again later, and a
+/// link leads to no file of others. What the process was given open is opened as it was given.
+pub(super) fn open(
+    path: &Path,
+    user: Option<&User>,
+    how: fn(&Path) -> Result<Output, OutputError>,
+) -> Result<Output, String> {
+    let user = user.filter(|_| !is_standard(path) && !is_descriptor(path));
+    #[cfg(target_os = "linux")]
+    if let Some(user) = user {
+        let opened = user.act(|| how(path)).map_err(|refusal| refusal.to_string())?;
+        return opened.map_err(|error| format!("--user {user}: {error}"));
+    }
+    let _ = user;
+    how(path).map_err(|error| error.to_string())
 }
 
 /// The output of events, and their kinds.
@@ -44,63 +83,72 @@ struct Eve {
     is_stdout: bool,
 }
 
+/// Whether each output may go where the options say.
+pub(super) fn check(arguments: &MonitorArguments) -> Result<(), String> {
+    let crate::args::Outputs { eve, timing, html, format, .. } = &arguments.outputs;
+    let copy = &arguments.capture.write;
+    for path in [eve, timing, html, copy].into_iter().flatten() {
+        if arguments.files.iter().any(|file| same_file(file, path)) {
+            return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
+        }
+    }
+    for (one, other, both) in [
+        (eve, timing, "the events and the timing"),
+        (eve, copy, "the events and the packets"),
+        (timing, copy, "the timing and the packets"),
+        (html, eve, "the page and the events"),
+        (html, timing, "the page and the timing"),
+        (html, copy, "the page and the packets"),
+    ] {
+        if let (Some(one), Some(other)) = (one, other)
+            && is_one_output(one, other)
+        {
+            return Err(format!("{}: cannot hold both {both}; choose two files", other.display()));
+        }
+    }
+    match taken(arguments) {
+        Some(taken) if *format == Format::Json => {
+            Err(format!("{taken} and the JSON report cannot both go to the standard output; name a file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What takes the report's place on the standard output.
+fn taken(arguments: &MonitorArguments) -> Option<&'static str> {
+    let is_standard = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_standard(path));
+    if is_standard(&arguments.outputs.eve) {
+        Some("--eve -: the events")
+    } else if is_standard(&arguments.outputs.html) {
+        Some("--html -: the page")
+    } else {
+        is_standard(&arguments.capture.write).then_some("--write -: the packets")
+    }
+}
+
 impl Outputs {
     /// Opens the outputs, with the rights of the user that the process becomes, and empties none of them.
     pub(super) fn open(arguments: &MonitorArguments, user: Option<&User>) -> Result<Self, String> {
-        let crate::args::Outputs { eve, timing, html, .. } = &arguments.outputs;
-        // This check comes before any of the files is emptied.
-        let copy = &arguments.capture.write;
-        for path in [eve, timing, html, copy].into_iter().flatten() {
-            if arguments.files.iter().any(|file| same_file(file, path)) {
-                return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
-            }
-        }
-        for (one, other, both) in [
-            (eve, timing, "the events and the timing"),
-            (eve, copy, "the events and the packets"),
-            (timing, copy, "the timing and the packets"),
-            (html, eve, "the page and the events"),
-            (html, timing, "the page and the timing"),
-            (html, copy, "the page and the packets"),
-        ] {
-            if let (Some(one), Some(other)) = (one, other)
-                && is_one_output(one, other)
-            {
-                return Err(format!("{}: cannot hold both {both}; choose two files", other.display()));
-            }
-        }
-        let format = arguments.outputs.format;
-        let is_taken = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| is_standard(path));
-        let taken = if is_taken(eve) {
-            Some("--eve -: the events")
-        } else if is_taken(html) {
-            Some("--html -: the page")
-        } else {
-            is_taken(copy).then_some("--write -: the packets")
-        };
-        if let Some(taken) = taken
-            && format == Format::Json
-        {
-            return Err(format!("{taken} and the JSON report cannot both go to the standard output; name a file"));
-        }
+        let taken = taken(arguments).is_some();
         let is_live = arguments.capture.interface.is_some();
         // What a service writes survives its restart.
         let how = if is_live { Output::append } else { Output::replace };
         let create = |path: &Option<PathBuf>| path.as_ref().map(|path| open(path, user, how)).transpose();
+        let crate::args::Outputs { eve, timing, html, .. } = &arguments.outputs;
         let (eve, timing, html) = (create(eve)?, create(timing)?, create(html)?);
         let eve = eve.map(|output| Eve {
             is_stdout: output.is_stdout(),
             stream: if is_live { output.into_stream().enduring(Units::Lines) } else { output.into_stream() },
-            events: events(arguments),
+            events: arguments.events(),
         });
         Ok(Outputs {
-            format,
+            format: arguments.outputs.format,
             probes: arguments.outputs.probes,
-            report: taken.is_none().then(Output::stdout),
+            report: (!taken).then(Output::stdout),
             eve,
             timing,
             html: html.map(|output| (output, origin(arguments))),
-            has_told: false,
+            has_scans: false,
             publisher: None,
             service: None,
             screen: None,
@@ -110,7 +158,7 @@ impl Outputs {
 
     /// A screen alone.
     #[cfg(feature = "top")]
-    pub(crate) fn on_screen(screen: Screen) -> Self {
+    pub(crate) fn on_screen(screen: impl Screen + 'static) -> Self {
         Outputs {
             format: Format::Text,
             probes: true,
@@ -118,17 +166,17 @@ impl Outputs {
             eve: None,
             timing: None,
             html: None,
-            has_told: false,
+            has_scans: false,
             publisher: None,
             service: None,
-            screen: Some(screen),
+            screen: Some(Box::new(screen)),
             reopens: 0,
         }
     }
 
     /// Empties the files that are written anew, once nothing can refuse the run any more.
     pub(super) fn begin(&self) -> Result<(), OutputError> {
-        self.screen.iter().for_each(Screen::begin);
+        self.screen.iter().for_each(|screen| screen.begin());
         let eve = self.eve.iter().map(|eve| eve.stream.output());
         let html = self.html.iter().map(|(html, _)| html);
         eve.chain(&self.timing).chain(html).try_for_each(Output::empty)
@@ -148,7 +196,7 @@ impl Outputs {
     /// Writes what an analysis has found so far. What goes where the progress is shown is written by `beside`.
     pub(super) fn found(&mut self, found: &Found<'_>, progress: &Progress, mut beside: impl FnMut(&mut dyn FnMut())) {
         if let Some(screen) = &self.screen {
-            return screen.found(found, || self.service.as_ref().map(|service| service.captured(&[])));
+            return screen.found(found, &|| self.service.as_ref().map(|service| service.captured(&[])));
         }
         match found {
             Found::Lines(lines) => {
@@ -165,7 +213,7 @@ impl Outputs {
                 (None, Some(report)) if self.format == Format::Text => {
                     // If the report cannot be written, its end says so.
                     beside(&mut || drop(report.write(|out| writeln!(out, "{scan}"))));
-                    self.has_told = true;
+                    self.has_scans = true;
                 }
                 _ => {}
             },
@@ -224,7 +272,7 @@ impl Outputs {
         let mut exit = Exit::Done;
         if let Some(output) = &self.report {
             exit = written(output.write(|out| {
-                if self.has_told {
+                if self.has_scans {
                     writeln!(out)?;
                 }
                 let style = Style { color: color(io::stdout().is_terminal()) };

@@ -1,4 +1,4 @@
-//! `--publish`: what a monitor tells as a sensor, batch by batch, into its log.
+//! `--publish`: a sensor's state reports, batch by batch, into its log.
 //!
 //! A sensor that reads captures makes the same batches each time. So one that was killed begins anew, and what its log
 //! has already is not written again. One on an interface begins a new epoch, and the aggregator says which seconds it
@@ -32,6 +32,8 @@ pub(crate) struct Publisher {
     known: u64,
     is_live: bool,
     run: Run,
+    /// Whether the run is not in the log yet.
+    is_new: bool,
     /// Whether a signal has ended it before all of the captures was in the log.
     is_cut: bool,
     server: Option<Server>,
@@ -70,7 +72,7 @@ pub(crate) fn folder(arguments: &MonitorArguments) -> Result<Option<PathBuf>, St
 }
 
 impl Publisher {
-    /// Opens the log, and decides which run this is.
+    /// Opens the log, and decides which run this is. The log holds nothing of it before it [begins](Publisher::begin).
     pub(super) fn open(
         arguments: &MonitorArguments,
         settings: &Settings,
@@ -84,15 +86,15 @@ impl Publisher {
         let is_live = arguments.capture.interface.is_some() || arguments.files.iter().any(|file| is_standard(file));
         let full = if is_live { Full::DropOldest } else { Full::Wait };
         let refusal = |error: SpoolError| format!("--publish: {error}");
-        let mut spool = Spool::open(&folder, sensor.as_str(), publishing.spool_size, full).map_err(refusal)?;
+        let spool = Spool::open(&folder, sensor.as_str(), publishing.spool_size, full).map_err(refusal)?;
         let path = folder.join(sensor.as_str()).join(RUN);
         let description = if is_live { "an interface".to_owned() } else { description(arguments, settings)? };
         let before = Run::read(&path).filter(|run| spool.last().is_some_and(|(epoch, _)| epoch == run.epoch));
         let mut run = Run { path, epoch: 0, is_done: is_live, description };
-        let known = match (before, spool.last()) {
+        let (known, is_new) = match (before, spool.last()) {
             (Some(before), Some((epoch, sequence))) if !is_live && before.description == run.description => {
                 (run.epoch, run.is_done) = (epoch, before.is_done);
-                sequence + 1
+                (sequence + 1, false)
             }
             // All of it would count again, at later times than its own.
             (Some(before), _) if !is_live && !before.is_done => {
@@ -104,9 +106,7 @@ impl Publisher {
             (_, last) => {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
                 run.epoch = last.map_or(now, |(epoch, _)| now.max(epoch + 1));
-                spool.begin(run.epoch).map_err(refusal)?;
-                run.write().map_err(|error| format!("--publish: {}: {error}", run.path.display()))?;
-                0
+                (0, true)
             }
         };
         let header = Header {
@@ -123,11 +123,21 @@ impl Publisher {
             Place::Files(_) => None,
             Place::Nats(url) => {
                 let options = NatsOptions::new(&publishing.connection);
+                options.check(&url).map_err(|error| format!("--publish: {error}"))?;
                 Some(Server { url, options, folder, sender: None })
             }
         };
         let (condition, interrupt) = (Condition::default(), interrupt.clone());
-        Ok(Some(Publisher { spool, header, known, is_live, run, is_cut: false, server, condition, interrupt }))
+        Ok(Some(Publisher { spool, header, known, is_live, run, is_new, is_cut: false, server, condition, interrupt }))
+    }
+
+    /// Begins the run in the log, if it is not there yet, once nothing else can refuse it.
+    pub(super) fn begin(&mut self) -> Result<(), String> {
+        if std::mem::take(&mut self.is_new) {
+            self.spool.begin(self.run.epoch).map_err(|error| format!("--publish: {error}"))?;
+            self.run.write().map_err(|error| format!("--publish: {}: {error}", self.run.path.display()))?;
+        }
+        Ok(())
     }
 
     /// Begins to send, once the process has the rights that it keeps.
@@ -219,12 +229,12 @@ impl Publisher {
         }
         if let Some(sender) = self.server.and_then(|server| server.sender) {
             let start = Instant::now();
-            let mut has_told = false;
+            let mut is_reported = false;
             let is_done = |sender: &Sender| sender.state().acknowledged >= self.spool.last();
             let goes_on = || if self.is_live { start.elapsed() < PATIENCE } else { !self.interrupt.is_set() };
             while !is_done(&sender) && goes_on() {
-                if !has_told && start.elapsed() > PATIENCE {
-                    has_told = true;
+                if !is_reported && start.elapsed() > PATIENCE {
+                    is_reported = true;
                     let error = sender.state().error.unwrap_or_else(|| "it is slow".to_owned());
                     complain(format_args!(
                         "--publish: waiting for the server: {error}; Ctrl-C leaves the rest for later"
@@ -233,10 +243,10 @@ impl Publisher {
                 thread::sleep(Duration::from_millis(20));
             }
             let has_all = is_done(&sender);
-            // What is told last is asked for once more. A connection that is lost by then is none that is needed.
+            // The last state is asked for once more. A connection that is lost by then is no longer needed.
             if !sender.finish(RETRY) && !has_all {
                 let rest =
-                    "--publish: the server has not got all batches; the next start of this sensor sends the rest";
+                    "--publish: the server does not have all batches; the next start of this sensor sends the rest";
                 left = left.or_else(|| Some(rest.to_owned()));
             }
         }

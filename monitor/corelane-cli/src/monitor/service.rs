@@ -1,5 +1,6 @@
 //! What a run on an interface has beside the analysis: requests by signals, and numbers for those who watch it.
 
+use super::usage::{cpu_time, peak_memory};
 use crate::exit::complain;
 use crate::interrupt::Requests;
 use crate::metrics::{By, Interface, Listener, Metrics, OutputState, Snapshot};
@@ -98,8 +99,8 @@ impl Service {
         notify: Notify,
     ) -> io::Result<Self> {
         let numbers = Numbers::default();
-        let (told, seen) = (numbers.clone(), facts.clone());
-        let now = move || scrape(&told, &seen, &protections);
+        let (numbers_of_scrape, facts_of_scrape) = (numbers.clone(), facts.clone());
+        let now = move || scrape(&numbers_of_scrape, &facts_of_scrape, &protections);
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
         let requests = requests.clone();
         let interface = all(&facts).capture.interface;
@@ -118,19 +119,19 @@ impl Service {
         })
     }
 
-    /// Opens outputs again, and tells the service manager of it.
+    /// Opens outputs again, and notifies the service manager.
     pub(super) fn reload(&self, reopen: impl FnOnce()) {
         let _ = self.notify.reloading();
         reopen();
         let _ = self.notify.ready(&format!("capturing from {}", all(&self.facts).capture.interface));
     }
 
-    /// Tells the service manager that the run goes on; to be called several times a minute.
+    /// Notifies the service manager that the run goes on; to be called several times a minute.
     pub(super) fn alive(&mut self) {
         let _ = self.notify.alive(Instant::now());
     }
 
-    /// Tells the service manager that the run ends.
+    /// Notifies the service manager that the run ends.
     pub(super) fn stopping(&self) {
         let _ = self.notify.stopping();
     }
@@ -184,7 +185,7 @@ impl Service {
 
     /// Writes the report so far to the standard error.
     fn write(&self, report: &Report) {
-        let timing = Timing { wall: self.start.elapsed(), cpu: super::cpu_time(), peak_memory: super::peak_memory() };
+        let timing = Timing { wall: self.start.elapsed(), cpu: cpu_time(), peak_memory: peak_memory() };
         let style = Style { color: crate::progress::color(io::stderr().is_terminal()) };
         if report.write_summary(&timing, style, io::stderr().lock()).is_err() {
             complain("the report that was asked for cannot be written");
@@ -359,7 +360,7 @@ mod tests {
                 each(report, findings);
             }
         };
-        job.run([crowd], Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found }).unwrap();
+        job.run([crowd], Observer { progress: &Progress::new(), damage: &|_, _| {}, found }).unwrap();
         start.elapsed()
     }
 
@@ -376,14 +377,14 @@ mod tests {
         let mut service = Service::start(&requests, facts.clone(), 10, Some(listener), Vec::new(), notify).unwrap();
         let (numbers, address) = (service.numbers.clone(), service.address().unwrap());
         let (mut held, mut copied, mut answered) = (Times::default(), Times::default(), Times::default());
-        let mut told = Times::default();
+        let mut set = Times::default();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
                 // Under load, as the run goes on all the time.
                 while !is_over.load(Ordering::Relaxed) {
                     run(crowd(), 1, |report, findings| {
-                        told.take(|| service.snapshot(report, findings, &[], Some(0.5)));
+                        set.take(|| service.snapshot(report, findings, &[], Some(0.5)));
                     });
                 }
             });
@@ -411,8 +412,8 @@ mod tests {
             times[2]
         };
         let step = median(1).saturating_sub(median(u64::MAX)) / SECONDS as u32;
-        let rows = [("locks held", held), ("copy", copied), ("answer over HTTP", answered), ("numbers told", told)];
-        let mut text = format!("{CONVERSATIONS} conversations; numbers of a step, made and told: {step:?}\n");
+        let rows = [("locks held", held), ("copy", copied), ("answer over HTTP", answered), ("numbers set", set)];
+        let mut text = format!("{CONVERSATIONS} conversations; numbers of a step, made and set: {step:?}\n");
         let mut medians = Vec::new();
         for (what, times) in rows {
             let (count, (median, most)) = (times.0.len(), times.sorted());

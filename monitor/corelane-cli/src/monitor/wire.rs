@@ -1,7 +1,7 @@
 //! An interface as a source of records.
 
 use super::service::Shared;
-use crate::args::{Capture, Whether};
+use crate::args::{Capture, OnOff};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Watch};
 use crate::interrupt::Requests;
@@ -11,7 +11,6 @@ use corelane_monitor::{Silence, Source, Steps};
 use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::{Live, LiveError, News, Options, interfaces};
 use corelane_net::capture::{LinkType, Record};
-use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -22,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// The time between two looks at the counts of the kernel.
 const LOOK: Duration = Duration::from_millis(100);
 /// The time between two messages about dropped frames.
-const TELL: Duration = Duration::from_secs(60);
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 /// How long the capture goes on after the interrupt, if the kernel refuses to end it.
 const INSIST: Duration = Duration::from_secs(2);
 
@@ -36,7 +35,7 @@ pub(crate) struct Wire {
     /// Whether the process gives up the right to open the interface again.
     drops_all: bool,
     shared: Shared,
-    /// The number of this ring among those of the interface. The first one tells what all of them hear.
+    /// The number of this ring among those of the interface. The first one logs what all of them receive.
     ring: usize,
     is_up: bool,
     looked: Instant,
@@ -52,27 +51,27 @@ pub(crate) struct Wire {
     last_ns: Option<u64>,
 }
 
-/// The dropped frames of all rings of an interface, and what was said about them.
+/// The dropped frames of all rings of an interface, and what was logged about them.
 #[derive(Debug)]
 struct Drops {
     of_ring: Vec<u64>,
     /// The last message, and how many frames it and those before were about.
-    told: Option<Instant>,
-    told_drops: u64,
+    reported: Option<Instant>,
+    reported_drops: u64,
 }
 
 impl Drops {
     fn of(rings: usize) -> Self {
-        Drops { of_ring: vec![0; rings], told: None, told_drops: 0 }
+        Drops { of_ring: vec![0; rings], reported: None, reported_drops: 0 }
     }
 
     /// Takes the count of a ring. The result is set if a message is due: about so many frames more.
     fn count(&mut self, ring: usize, dropped: u64) -> Option<u64> {
         self.of_ring[ring] = dropped;
-        let more = self.of_ring.iter().sum::<u64>().saturating_sub(self.told_drops);
-        let is_due = more > 0 && self.told.is_none_or(|told| told.elapsed() >= TELL);
+        let more = self.of_ring.iter().sum::<u64>().saturating_sub(self.reported_drops);
+        let is_due = more > 0 && self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL);
         is_due.then(|| {
-            (self.told, self.told_drops) = (Some(Instant::now()), self.told_drops + more);
+            (self.reported, self.reported_drops) = (Some(Instant::now()), self.reported_drops + more);
             more
         })
     }
@@ -109,24 +108,20 @@ pub(super) fn options(capture: &Capture, filter: Option<&Filter>) -> Options {
     Options::default()
         .snaplen(capture.snaplen)
         .ring_bytes(usize::try_from(capture.ring_size).unwrap_or(usize::MAX))
-        .promiscuous(capture.promiscuous == Whether::On)
+        .promiscuous(capture.promiscuous == OnOff::On)
         .filter(filter.map(|filter| filter.instructions().to_vec()))
 }
 
 impl Wire {
-    /// Opens the rings of an interface. They share the copy, which `copy` creates for frames of this link type once the
-    /// interface is open.
-    pub(super) fn open(
-        name: &str,
-        options: &Options,
-        rings: NonZeroU16,
-        copy: impl FnOnce(LinkType) -> Result<Option<Copy>, String>,
+    /// The rings of an interface, which share the copy.
+    pub(super) fn all(
+        rings: Vec<Live>,
+        copy: Option<Copy>,
         watch: &Watch,
         requests: &Requests,
         drops_all: bool,
-    ) -> Result<Vec<Self>, String> {
-        let rings = Live::open_rings(name, options, rings).map_err(|error| error.to_string())?;
-        let mut copies = match copy(rings[0].link())? {
+    ) -> Vec<Self> {
+        let mut copies = match copy {
             Some(copy) if rings.len() == 1 => vec![CopyEnd::own(copy)],
             Some(copy) => CopyEnd::shared(copy, rings.len()),
             None => Vec::new(),
@@ -137,7 +132,7 @@ impl Wire {
             let tap = Tap { filter: None, copy: copies.next(), steps: Some(Steps::new()) };
             Wire::new(live, tap, watch, requests, drops_all, ring, Arc::clone(&drops))
         });
-        Ok(wires.collect())
+        wires.collect()
     }
 
     fn new(
@@ -176,7 +171,7 @@ impl Wire {
         self.shared.clone()
     }
 
-    /// Looks at the kernel's counts, and tells all who want to know. `last_ns` is the time of the record that was read
+    /// Reads the kernel's counts, and publishes them. `last_ns` is the time of the record that was read
     /// last just now.
     fn look(&mut self, last_ns: Option<u64>) {
         self.looked = Instant::now();
@@ -207,7 +202,7 @@ impl Wire {
         }
     }
 
-    fn hear(&mut self) {
+    fn log_news(&mut self) {
         while let Some(news) = self.live.take_news() {
             self.is_up = matches!(news, News::Up | News::Back);
             let interface = self.live.interface();
@@ -215,17 +210,17 @@ impl Wire {
                 _ if self.ring > 0 => {}
                 // The system's own reason is that it has no such call.
                 News::Refused(_) if self.drops_all => complain(format_args!(
-                    "{interface}: the interface is back, but --drop-all has given up the right to open it; restart the \
-                     run"
+                    "{interface}: the interface is back, but --drop-all has dropped the capability to open it; restart \
+                     the run"
                 )),
                 news => complain(format_args!("{interface}: {news}")),
             }
         }
     }
 
-    /// Tells of an error, after which the capture goes on.
+    /// Logs an error, after which the capture goes on.
     fn fails(&mut self, error: &LiveError) {
-        if self.failed.is_none_or(|failed| failed.elapsed() >= TELL) {
+        if self.failed.is_none_or(|failed| failed.elapsed() >= REPORT_INTERVAL) {
             self.failed = Some(Instant::now());
             complain(format_args!("{}: {error}; the capture goes on", self.live.interface()));
         }
@@ -241,7 +236,7 @@ impl Wire {
         }
         self.is_cut = true;
         let (left, interface) = (self.live.statistics().in_ring(), self.live.interface());
-        complain(format_args!("{interface}: {error}; the run ends all the same, without {left} packets in the ring"));
+        complain(format_args!("{interface}: {error}; the run ends anyway, without {left} packets in the ring"));
     }
 
     /// Ends the copy, and gives the last counts; says how the copy is, if there is one. To be called also if the
@@ -286,7 +281,7 @@ impl Source for Wire {
             0
         });
         self.tap.rest(self.requests.reopens());
-        self.hear();
+        self.log_news();
         self.last_ns = last_ns.or(self.last_ns);
         if self.looked.elapsed() >= LOOK {
             self.look(last_ns);

@@ -115,14 +115,14 @@ pub(crate) trait Engine: Send {
     ///
     /// # Errors
     ///
-    /// A position that is none of this engine's.
+    /// A position from another engine.
     fn least(&self, positions: &[&[u8]]) -> Result<Option<Vec<u8>>, EngineError>;
 
     /// Begins to read behind `position`; without one at the oldest batch that is there.
     ///
     /// # Errors
     ///
-    /// A position that is none of this engine's.
+    /// A position from another engine.
     fn begin(&mut self, position: Option<&[u8]>) -> Result<(), EngineError>;
 
     /// The next batch, for which it waits at most this long.
@@ -170,7 +170,7 @@ pub(crate) enum EngineError {
     Io(PathBuf, io::Error),
     /// A stored snapshot that is damaged, or another version's: its place.
     Snapshot(String),
-    /// A position that is none of this engine's.
+    /// A position from another engine.
     Position,
     /// There is no connection to the server: its URL, and why.
     Disconnected(String, String),

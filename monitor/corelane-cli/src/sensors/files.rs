@@ -143,7 +143,7 @@ impl Engine for Files {
         let positions = positions.iter().map(|position| decode(position).ok_or(EngineError::Position));
         let positions = positions.collect::<Result<Vec<_>, _>>()?;
         let Some((first, others)) = positions.split_first() else { return Ok(None) };
-        // A sensor that one of them has not heard is read from its oldest batch.
+        // A sensor that one of them has not read is read from its oldest batch.
         let least = first.iter().filter_map(|(name, place)| {
             let all = others.iter().map(|positions| positions.get(name)).collect::<Option<Vec<_>>>()?;
             Some((name.clone(), all.into_iter().chain([place]).copied().min()?))

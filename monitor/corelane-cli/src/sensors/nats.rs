@@ -135,6 +135,11 @@ impl NatsOptions {
         }
     }
 
+    /// Says what is wrong before anything is opened.
+    pub(crate) fn check(&self, url: &str) -> Result<(), NatsError> {
+        self.resolve(url).map(drop)
+    }
+
     /// Checks the names and the files, which are read once here: so that what is wrong is said at once, and not by a
     /// thread later.
     fn resolve(&self, url: &str) -> Result<Server, NatsError> {
@@ -212,7 +217,7 @@ impl Server {
         format!("{}.batches.{sensor}", self.options.prefix)
     }
 
-    /// Connects once. `lost` is told why the connection is no more, or good for nothing.
+    /// Connects once. `lost` receives why the connection is no more, or good for nothing.
     async fn connect(&self, lost: watch::Sender<Option<String>>) -> Result<jetstream::Context, String> {
         let mut options = ConnectOptions::new()
             .name(concat!("corelane ", env!("CARGO_PKG_VERSION")))

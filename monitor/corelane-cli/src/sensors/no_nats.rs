@@ -14,6 +14,10 @@ impl NatsOptions {
     pub(crate) fn new(_: &Connection) -> Self {
         NatsOptions
     }
+
+    pub(crate) fn check(&self, _: &str) -> Result<(), String> {
+        Err(without_nats())
+    }
 }
 
 pub(crate) fn engine(_: &str, _: &NatsOptions, _: bool) -> Result<Box<dyn Engine>, String> {

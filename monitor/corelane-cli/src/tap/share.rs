@@ -111,13 +111,13 @@ impl Share {
     pub(super) fn pass(&mut self, time_ns: u64) {
         if time_ns > self.passed_ns {
             self.passed_ns = time_ns;
-            self.tell(|_| ());
+            self.update(|_| ());
         }
     }
 
     /// No more records are at hand.
     pub(super) fn rest(&mut self, reopens: usize) {
-        self.tell(|joint| {
+        self.update(|joint| {
             // What follows in the next file is not before the step that goes on.
             let begun_ns = joint.begun_ns();
             joint.copy.rest(reopens, Some(begun_ns));
@@ -134,7 +134,7 @@ impl Share {
     /// The ring is over. Its last step began at this time, and so many packets were received and dropped.
     pub(super) fn finish(&mut self, begun_ns: u64, (received, dropped): (u64, u64)) {
         let ring = self.ring;
-        self.tell(|joint| {
+        self.update(|joint| {
             joint.rings[ring].is_over = true;
             joint.counts = (joint.counts.0 + received, joint.counts.1 + dropped);
             joint.end_ns = joint.end_ns.max(begun_ns);
@@ -146,7 +146,7 @@ impl Share {
     }
 
     /// Hands on what is new of this ring, and does something more with what all share.
-    fn tell(&mut self, more: impl FnOnce(&mut Joint)) {
+    fn update(&mut self, more: impl FnOnce(&mut Joint)) {
         let mut joint = self.common.lock();
         joint.bytes += self.gathered.iter().map(Owned::bytes).sum::<usize>();
         let ring = &mut joint.rings[self.ring];
@@ -261,7 +261,7 @@ mod tests {
         let ([mut a, mut b, mut c], folder) = taps(1000);
         take(&mut a, [SECOND, SECOND + 30, SECOND + 60]);
         take(&mut b, [SECOND + 20, SECOND + 50]);
-        // It begins when all rings have been heard, each by a packet or the clock.
+        // It begins when all rings have come, each by a packet or the clock.
         assert!(written(&folder).0.is_empty());
         c.pass(SECOND + 40);
         c.rest(0);
@@ -317,7 +317,7 @@ mod tests {
         take(&mut a, [5 * SECOND; 100]);
         take(&mut b, [SECOND]);
         b.finish(Some((1, 0)));
-        assert!(!a.wait_for_room(NOT_LONG), "c has not been heard");
+        assert!(!a.wait_for_room(NOT_LONG), "c has not come");
         c.finish(Some((0, 0)));
         assert!(a.wait_for_room(NOT_LONG), "it is the only one left");
         take(&mut a, [6 * SECOND; 100]);

@@ -15,8 +15,8 @@ use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, UDP_FAILS_NS, grouped
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
-use ratatui::symbols::bar::NINE_LEVELS;
 use ratatui::text::Span;
+use ratatui::widgets::{RenderDirection, Sparkline, Widget};
 use std::cmp::Reverse;
 use std::net::{IpAddr, SocketAddr};
 
@@ -63,7 +63,7 @@ impl Panel {
             Panel::Hosts => &["rate", "bytes", "conversations", "address"],
             Panel::Conversations => &["rate", "bytes", "latest"],
             Panel::Names => &["latest", "count", "name"],
-            Panel::Sensors => &["lag", "rate", "told", "name"],
+            Panel::Sensors => &["lag", "rate", "sent", "name"],
             Panel::Sources => &["rate", "failures", "latest", "address"],
         }
     }
@@ -196,14 +196,15 @@ impl View {
                 hosts.into_iter().map(|(_, address)| Subject::Host(address)).collect()
             }
             Panel::Conversations => {
-                let all = model.wire.conversations.iter().filter(|(ends, told)| filter.fits(|| told.subject(**ends)));
+                let all =
+                    model.wire.conversations.iter().filter(|(ends, counted)| filter.fits(|| counted.subject(**ends)));
                 let mut all: Vec<_> = all
-                    .map(|(ends, told)| {
-                        let bytes = told.bytes.iter().sum();
+                    .map(|(ends, counted)| {
+                        let bytes = counted.bytes.iter().sum();
                         let weight = match order {
-                            "rate" => (told.recent.rate(model.wire.second), bytes),
+                            "rate" => (counted.recent.rate(model.wire.second), bytes),
                             "bytes" => (bytes, 0),
-                            _ => (told.last_ns, 0),
+                            _ => (counted.last_ns, 0),
                         };
                         (Reverse(weight), *ends)
                     })
@@ -212,13 +213,16 @@ impl View {
                 all.into_iter().map(|(_, ends)| Subject::Conversation(ends)).collect()
             }
             Panel::Names => {
-                let names =
-                    model.wire.names.iter().filter(|((kind, name), told)| filter.fits(|| told.subject(*kind, name)));
+                let names = model
+                    .wire
+                    .names
+                    .iter()
+                    .filter(|((kind, name), counted)| filter.fits(|| counted.subject(*kind, name)));
                 let mut names: Vec<_> = names
-                    .map(|((kind, name), told)| {
+                    .map(|((kind, name), counted)| {
                         let weight = match order {
-                            "latest" => (told.last_ns, told.count),
-                            "count" => (told.count, told.answers),
+                            "latest" => (counted.last_ns, counted.count),
+                            "count" => (counted.count, counted.answers),
                             _ => (0, 0),
                         };
                         (Reverse(weight), name, *kind)
@@ -507,31 +511,13 @@ fn spark(
     let begin = put(buffer, line, 0, label, style);
     let width = usize::from(area.width.saturating_sub(begin));
     let values: Vec<u64> = values.rev().take(width).collect();
-    let (most, count) = (values.iter().copied().max().unwrap_or(0).max(1), values.len());
-    let levels = u64::from(area.height) * 8;
-    for (back, value) in values.into_iter().enumerate() {
-        // Anything at all is seen.
-        let level = (u128::from(value) * u128::from(levels)).div_ceil(u128::from(most)) as u64;
-        for row in 0..area.height {
-            let part = level.saturating_sub(8 * u64::from(row)).min(8) as usize;
-            let symbol = [
-                NINE_LEVELS.empty,
-                NINE_LEVELS.one_eighth,
-                NINE_LEVELS.one_quarter,
-                NINE_LEVELS.three_eighths,
-                NINE_LEVELS.half,
-                NINE_LEVELS.five_eighths,
-                NINE_LEVELS.three_quarters,
-                NINE_LEVELS.seven_eighths,
-                NINE_LEVELS.full,
-            ][part];
-            let position = Position { x: area.right() - 1 - back as u16, y: area.bottom() - 1 - row };
-            if let Some(cell) = buffer.cell_mut(position) {
-                cell.set_symbol(symbol);
-            }
-        }
-    }
-    count
+    let (most, levels) = (values.iter().copied().max().unwrap_or(0).max(1), u64::from(area.height) * 8);
+    // Anything at all is seen.
+    let level = |&value: &u64| (u128::from(value) * u128::from(levels)).div_ceil(u128::from(most)) as u64;
+    let columns = Sparkline::default().data(values.iter().map(level)).max(levels);
+    let room = Rect { x: area.x + begin, width: width as u16, ..area };
+    columns.direction(RenderDirection::RightToLeft).render(room, buffer);
+    values.len()
 }
 
 /// Panels one below the other. The one with the focus has twice the room of another. Lines that a panel has no rows for
@@ -749,31 +735,31 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
             ]
         }
         Subject::Conversation(ends) => {
-            let Some(told) = model.wire.conversations.get(ends) else { return Vec::new() };
+            let Some(counted) = model.wire.conversations.get(ends) else { return Vec::new() };
             let (client, server, is_tcp) = *ends;
-            let protocol = match told.protocol {
+            let protocol = match counted.protocol {
                 "unknown" | "no payload" => if is_tcp { "tcp" } else { "udp" }.to_owned(),
                 protocol => protocol.to_owned(),
             };
             let mut between = format!("{client} → {server}");
-            if let Some(name) = &told.name {
+            if let Some(name) = &counted.name {
                 between = format!("{between} {name}");
             }
             vec![
                 plain(between),
                 plain(protocol),
-                plain(short(told.recent.rate(model.wire.second) * 8)),
-                plain(short(told.bytes.iter().sum())),
+                plain(short(counted.recent.rate(model.wire.second) * 8)),
+                plain(short(counted.bytes.iter().sum())),
             ]
         }
         Subject::Name(kind, name) => {
-            let Some(told) = model.wire.names.get(&(*kind, name.clone())) else { return Vec::new() };
+            let Some(counted) = model.wire.names.get(&(*kind, name.clone())) else { return Vec::new() };
             vec![
-                plain(clock(told.last_ns)),
+                plain(clock(counted.last_ns)),
                 (KINDS[*kind].to_owned(), view.dim()),
                 plain(name.clone()),
-                plain(short(told.count)),
-                plain(list(told.clients.iter().map(|(host, _)| host.to_string()))),
+                plain(short(counted.count)),
+                plain(list(counted.clients.iter().map(|(host, _)| host.to_string()))),
             ]
         }
         Subject::Sensor(sensor) => site::sensor_cells(model, view, sensor),
@@ -935,15 +921,16 @@ fn details_of(model: &Model, view: &View, address: IpAddr, width: u16) -> Vec<(S
         let more = count.saturating_sub(most);
         (more > 0).then(|| (format!("and {} more", grouped(more as u64)), view.dim()))
     };
-    let of_host = |told: &Name| told.clients.iter().find(|(host, _)| *host == address).map(|&(_, count)| count);
-    let asked = model.wire.names.iter().filter_map(|((kind, name), told)| Some((of_host(told)?, *kind, name, told)));
+    let of_host = |counted: &Name| counted.clients.iter().find(|(host, _)| *host == address).map(|&(_, count)| count);
+    let asked =
+        model.wire.names.iter().filter_map(|((kind, name), counted)| Some((of_host(counted)?, *kind, name, counted)));
     let mut asked: Vec<_> = asked.collect();
     asked.sort_by_key(|&(count, kind, name, _)| (Reverse(count), name, kind));
-    let shown = asked.iter().take(ASKED).map(|&(count, kind, name, told)| asked_line(kind, name, count, told));
+    let shown = asked.iter().take(ASKED).map(|&(count, kind, name, counted)| asked_line(kind, name, count, counted));
     section("Asked for", shown.chain(rest(asked.len(), ASKED)).collect());
     let own = model.wire.conversations.iter().filter(|((a, b, _), _)| a.ip() == address || b.ip() == address);
     let mut own: Vec<_> = own.collect();
-    own.sort_by_key(|(ends, told)| (Reverse(told.bytes.iter().sum::<u64>()), **ends));
+    own.sort_by_key(|(ends, counted)| (Reverse(counted.bytes.iter().sum::<u64>()), **ends));
     let count = own.len();
     section("Conversations", own.into_iter().take(OWN).map(conversation_line).chain(rest(count, OWN)).collect());
     lines
@@ -962,20 +949,20 @@ fn scans_of(model: &Model, view: &View, address: IpAddr, width: u16) -> Vec<(Str
 }
 
 /// A name, and how often this host asked for it.
-fn asked_line(kind: usize, name: &str, count: u64, told: &Name) -> (String, Style) {
+fn asked_line(kind: usize, name: &str, count: u64, counted: &Name) -> (String, Style) {
     let times = match count {
         // The question was not seen.
-        0 if told.count == 0 => "answered".to_owned(),
-        _ => format!("{}{}×", grouped(count), if told.clients_more { "+" } else { "" }),
+        0 if counted.count == 0 => "answered".to_owned(),
+        _ => format!("{}{}×", grouped(count), if counted.clients_more { "+" } else { "" }),
     };
     (format!("{:<5}{name}, {times}", KINDS[kind]), PLAIN)
 }
 
-fn conversation_line((&(client, server, is_tcp), told): (&Ends, &Conversation)) -> (String, Style) {
+fn conversation_line((&(client, server, is_tcp), counted): (&Ends, &Conversation)) -> (String, Style) {
     let carrier = if is_tcp { "tcp" } else { "udp" };
-    let name = told.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
-    let bytes = short(told.bytes.iter().sum());
-    (format!("{client} → {server} {carrier} {} {bytes}B{name}", told.protocol), PLAIN)
+    let name = counted.name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+    let bytes = short(counted.bytes.iter().sum());
+    (format!("{client} → {server} {carrier} {} {bytes}B{name}", counted.protocol), PLAIN)
 }
 
 type Help = (&'static str, &'static str);
@@ -1057,13 +1044,13 @@ mod tests {
             .hosts
             .insert(server, Host { ports: vec![tcp(443)], names: names.clone(), ..host(2_000_000, 1000, 1) });
         let ends = (std::net::SocketAddr::new(client, 50_000), std::net::SocketAddr::new(server, 443), true);
-        let told = Conversation {
+        let counted = Conversation {
             bytes: [1000, 2_000_000],
             protocol: "tls",
             name: Some(names[0].clone()),
             ..Conversation::default()
         };
-        model.wire.conversations.insert(ends, told);
+        model.wire.conversations.insert(ends, counted);
         let name = Name { count: 1, last_ns: 3722 * SECOND, clients: vec![(client, 1)], ..Name::default() };
         model.wire.names.insert((1, names[0].clone()), name);
         let alert = Alert::Vertical { source: scanner, destination: target, count: 21, time_ns: 3700 * SECOND };

@@ -150,7 +150,7 @@ pub(super) struct Model {
     pub(super) messages: VecDeque<String>,
     /// What passes here …
     pub(super) wire: Wire,
-    /// … or, instead of that, what many sensors tell.
+    /// … or, instead of that, what many sensors report.
     pub(super) site: Option<Site>,
 }
 
@@ -312,48 +312,48 @@ impl Wire {
     /// Takes facts; hosts that are scanners stay.
     fn facts(&mut self, facts: &Facts, scanners: &HashSet<IpAddr>) {
         let now = self.second;
-        for (address, told) in &facts.hosts {
+        for (address, counted) in &facts.hosts {
             let host = self.hosts.entry(*address).or_insert_with(|| Host { first_ns: u64::MAX, ..Host::default() });
-            host.sent += told.sent;
-            host.received += told.received;
-            host.out.add(now, told.sent);
-            host.into.add(now, told.received);
-            host.conversations += u64::from(told.conversations);
-            host.first_ns = host.first_ns.min(told.span.0);
-            host.last_ns = host.last_ns.max(told.span.1);
-            for port in told.ports() {
+            host.sent += counted.sent;
+            host.received += counted.received;
+            host.out.add(now, counted.sent);
+            host.into.add(now, counted.received);
+            host.conversations += u64::from(counted.conversations);
+            host.first_ns = host.first_ns.min(counted.span.0);
+            host.last_ns = host.last_ns.max(counted.span.1);
+            for port in counted.ports() {
                 add(&mut host.ports, FEW, port);
             }
-            for name in told.names().items() {
+            for name in counted.names().items() {
                 add(&mut host.names, FEW, text::clean(name));
             }
-            for protocol in told.protocols() {
+            for protocol in counted.protocols() {
                 add(&mut host.protocols, FEW, protocol.name());
             }
-            for service in told.reached().items() {
+            for service in counted.reached().items() {
                 host.reached_more |= !add(&mut host.reached, REACHED, *service);
             }
-            host.reached_more |= told.reached().has_more();
+            host.reached_more |= counted.reached().has_more();
         }
-        for told in &facts.conversations {
-            let ends = (told.ends[0], told.ends[1], told.is_tcp);
+        for counted in &facts.conversations {
+            let ends = (counted.ends[0], counted.ends[1], counted.is_tcp);
             let entry = self.conversations.entry(ends).or_default();
-            entry.bytes.iter_mut().zip(told.bytes).for_each(|(sum, bytes)| *sum += bytes);
-            entry.recent.add(now, told.bytes.iter().sum());
-            (_, entry.last_ns) = told.times;
-            entry.protocol = SERIES[told.series];
-            if let Some(name) = &told.name {
+            entry.bytes.iter_mut().zip(counted.bytes).for_each(|(sum, bytes)| *sum += bytes);
+            entry.recent.add(now, counted.bytes.iter().sum());
+            (_, entry.last_ns) = counted.times;
+            entry.protocol = SERIES[counted.series];
+            if let Some(name) = &counted.name {
                 entry.name = Some(text::clean(name));
             }
         }
         for (kind, names) in facts.names.iter().enumerate() {
-            for (name, told) in names {
+            for (name, counted) in names {
                 let entry = self.names.entry((kind, text::clean(name))).or_default();
-                entry.count += told.count;
-                entry.answers += told.answers;
-                entry.last_ns = entry.last_ns.max(told.span.1);
-                entry.clients_more |= told.clients.has_more();
-                for (host, count) in told.clients.items() {
+                entry.count += counted.count;
+                entry.answers += counted.answers;
+                entry.last_ns = entry.last_ns.max(counted.span.1);
+                entry.clients_more |= counted.clients.has_more();
+                for (host, count) in counted.clients.items() {
                     let has_room = entry.clients.len() < FEW;
                     match entry.clients.iter_mut().find(|(known, _)| *known == host) {
                         Some((_, sum)) => *sum += count,
@@ -361,7 +361,7 @@ impl Wire {
                         None => entry.clients_more = true,
                     }
                 }
-                for host in told.servers.items() {
+                for host in counted.servers.items() {
                     add(&mut entry.servers, FEW, *host);
                 }
             }
@@ -371,7 +371,7 @@ impl Wire {
             (scanners.contains(address), rate, host.sent + host.received)
         });
         self.is_cut[1] |=
-            halve(&mut self.conversations, |_, told| (told.recent.rate(now), told.bytes.iter().sum::<u64>()));
+            halve(&mut self.conversations, |_, counted| (counted.recent.rate(now), counted.bytes.iter().sum::<u64>()));
         self.is_cut[2] |= halve(&mut self.names, |_, name| (name.last_ns, name.count));
     }
 
@@ -478,7 +478,7 @@ mod tests {
         assert_eq!([3, 4, 5, 6, 7].map(|second| recent.rate(second)), [200, 100, 50, 50, 0]);
         recent.add(9, 4);
         assert_eq!((recent.rate(9), recent.bytes.iter().sum::<u64>()), (1, 4));
-        // What is told late counts where it belongs.
+        // What comes late counts where it belongs.
         recent.add(7, 4);
         recent.add(5, 4000);
         assert_eq!((recent.rate(9), recent.rate(10)), (2, 2));
@@ -489,7 +489,7 @@ mod tests {
         let mut model = Model::new(String::new(), true);
         model.step(&report(10, 100), None, None);
         model.step(&report(30, 101), None, None);
-        // Five seconds later, and only now is that heard of.
+        // Five seconds later, and only now does that come.
         model.step(&report(31, 106), None, None);
         assert_eq!(packets(&model), [10, 20, 0, 0, 0, 0, 1]);
         // A silent wire ends its steps, and then goes on where time has come to.

@@ -3,8 +3,8 @@
 use super::draw::{View, draw};
 use super::filter::Filter;
 use super::model::{Model, State};
-use super::pace::Pace;
 use crate::interrupt::Interrupt;
+use crate::replay::Pace;
 #[cfg(target_os = "linux")]
 use nix::sys::signal::{Signal, kill};
 #[cfg(target_os = "linux")]

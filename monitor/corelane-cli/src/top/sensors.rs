@@ -1,4 +1,4 @@
-//! `corelane top --from`: what many sensors tell, and the scans over all of them.
+//! `corelane top --from`: what many sensors report, and the scans over all of them.
 //!
 //! It is an aggregator that only looks: it stores no state, removes no batch and makes nothing on a server. It begins
 //! where the aggregators' stored states are, so it knows what they know. Each of these states is an aggregator here,
@@ -6,12 +6,13 @@
 //! state get an aggregator by the options, and then all is read from the oldest batch that is there.
 
 use super::model::{Model, Site};
-use super::{Screen, on_screen};
+use super::{ModelScreen, on_screen};
 use crate::aggregate::{state_of, table_bytes};
 use crate::args::TopArguments;
 use crate::exit::{Exit, complain, refused};
-use crate::hearing::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::interrupt::Interrupt;
+use crate::monitor::Screen;
+use crate::sensor_input::{self, AT_ONCE, Clocks, Purpose, Refusals, Silence, WAIT};
 use crate::sensors::{Engine, EngineError, Read, shards_name};
 use corelane_monitor::sensors::{Aggregator, Batch, News, Refusal, SensorNews};
 use corelane_monitor::{Continuous, Settings};
@@ -21,8 +22,8 @@ use std::ops::RangeInclusive;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often the screen is told how all is.
-const TELL: Duration = Duration::from_millis(250);
+/// How often the screen is updated.
+const UPDATE: Duration = Duration::from_millis(250);
 /// Failures that wait at the beginning, after which steps end though not all is read. They take 44 bytes each.
 const MOST_WAITING: u64 = 1_000_000;
 /// How often the states are loaded, where something is missing behind them.
@@ -30,11 +31,11 @@ const TRIES: u32 = 3;
 
 /// Runs the command.
 pub(super) fn run(from: &str, arguments: &TopArguments, interrupt: &Interrupt) -> Exit {
-    let engine = match hearing::engine(from, &arguments.watching.connection, Purpose::Look) {
+    let engine = match sensor_input::engine(from, &arguments.watching.connection, Purpose::Look) {
         Ok(engine) => engine,
         Err(refusal) => return refused(refusal),
     };
-    let screen = Screen::new(Model::of_sensors(from.to_owned()));
+    let screen = ModelScreen::new(Model::of_sensors(from.to_owned()));
     let look = Look::new(engine, Options::of(arguments), screen.clone());
     on_screen(&screen, true, None, interrupt, || {
         look.go(interrupt).inspect_err(|error| complain(format_args!("--from {from}: {error}"))).ok()
@@ -75,7 +76,7 @@ impl Options {
 struct Look {
     engine: Box<dyn Engine>,
     options: Options,
-    screen: Screen,
+    screen: ModelScreen,
     /// Those that share the shards.
     parts: Vec<Aggregator>,
     silence: Silence,
@@ -86,11 +87,11 @@ struct Look {
     /// How often it may yet begin anew.
     tries: u32,
     begun: Instant,
-    told: Option<Instant>,
+    updated: Option<Instant>,
 }
 
 impl Look {
-    fn new(engine: Box<dyn Engine>, options: Options, screen: Screen) -> Self {
+    fn new(engine: Box<dyn Engine>, options: Options, screen: ModelScreen) -> Self {
         Look {
             engine,
             options,
@@ -102,7 +103,7 @@ impl Look {
             has_caught_up: false,
             tries: TRIES,
             begun: Instant::now(),
-            told: None,
+            updated: None,
         }
     }
 
@@ -114,7 +115,7 @@ impl Look {
                 is_open = self.take()?;
                 let now = Instant::now();
                 self.look_at_clock(now);
-                self.tell(now);
+                self.update(now);
             } else {
                 is_open = self.open()?;
             }
@@ -199,7 +200,7 @@ impl Look {
         for number in 0..AT_ONCE {
             let wait = if number == 0 { WAIT } else { Duration::ZERO };
             let Read::Batch(batch) = self.engine.next(wait)? else { break };
-            let news = self.hear(&batch);
+            let news = self.receive(&batch);
             let is_lost = |news: &News| matches!(news, News::Sensor(it) if matches!(it.news, SensorNews::Lost { .. }));
             // If aggregators store new states while the old ones are loaded, what was between them may be removed.
             if self.tries > 0 && !self.has_caught_up && news.iter().any(is_lost) {
@@ -223,13 +224,13 @@ impl Look {
     }
 
     /// Gives a batch to all parts.
-    fn hear(&mut self, batch: &[u8]) -> Vec<News> {
-        let here_ns = hearing::now_ns();
+    fn receive(&mut self, batch: &[u8]) -> Vec<News> {
+        let here_ns = sensor_input::now_ns();
         let mut news = Vec::new();
         let (mut is_new, mut refusal) = (false, None);
         for part in &mut self.parts {
             let mut said = Vec::new();
-            match part.take(batch, self.engine.sensor(), hearing::latest_ns(here_ns), |it| said.push(it)) {
+            match part.take(batch, self.engine.sensor(), sensor_input::latest_ns(here_ns), |it| said.push(it)) {
                 Ok(Batch { header, reports, .. }) => {
                     // All that take it say the same of its sensor.
                     if !is_new {
@@ -238,7 +239,7 @@ impl Look {
                     }
                     is_new = true;
                     self.screen.model().reports(&header, &reports);
-                    self.silence.heard(header.sensor);
+                    self.silence.received(header.sensor);
                 }
                 Err(Refusal::Again) => {}
                 Err(other) => refusal = Some(other),
@@ -291,12 +292,12 @@ impl Look {
         }
     }
 
-    /// Tells the screen how all is, from time to time.
-    fn tell(&mut self, now: Instant) {
-        if self.told.is_some_and(|told| now - told < TELL) {
+    /// Updates the screen, from time to time.
+    fn update(&mut self, now: Instant) {
+        if self.updated.is_some_and(|updated| now - updated < UPDATE) {
             return;
         }
-        self.told = Some(now);
+        self.updated = Some(now);
         let (refused, waiting) = (self.refusals.0.values().sum::<u64>(), self.waiting());
         let mut model = self.screen.model();
         model.version += 1;
@@ -308,7 +309,7 @@ impl Look {
         site.refused = refused + self.engine.damaged();
         site.now = (now - self.begun).as_secs();
         site.come(self.parts.iter().flat_map(Aggregator::sensors));
-        site.clock(hearing::now_ns());
+        site.clock(sensor_input::now_ns());
     }
 }
 
@@ -375,7 +376,7 @@ mod tests {
         fn look(&self) -> Look {
             let options =
                 Options { memory_limit: 1 << 30, sensor_timeout: Duration::from_secs(30), ..Options::default() };
-            let screen = Screen::new(Model::of_sensors("file:".to_owned()));
+            let screen = ModelScreen::new(Model::of_sensors("file:".to_owned()));
             Look::new(Box::new(Files::new(self.folder.path())), options, screen)
         }
 
@@ -413,14 +414,14 @@ mod tests {
         }
     }
 
-    /// Reads all that is there, and tells the screen.
+    /// Reads all that is there, and updates the screen.
     fn read(look: &mut Look) {
         while !look.engine.is_caught_up() {
             assert!(look.take().unwrap());
         }
         look.look_at_clock(Instant::now());
         assert!(look.take().unwrap());
-        look.tell(Instant::now() + TELL);
+        look.update(Instant::now() + UPDATE);
     }
 
     /// Time and count of each scan that is shown.
@@ -443,7 +444,7 @@ mod tests {
         look.load().unwrap();
         assert_eq!(scans(&look), [(100, 36)], "it goes on, and so many have failed so far");
         read(&mut look);
-        assert_eq!(scans(&look), [(100, 36)], "it is told once");
+        assert_eq!(scans(&look), [(100, 36)], "it is reported once");
         let model = look.screen.model();
         let site = model.site.as_ref().unwrap();
         assert_eq!(site.sensors.values().map(|it| it.counts.reports).collect::<Vec<_>>(), [22, 22]);

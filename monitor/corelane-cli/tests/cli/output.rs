@@ -140,6 +140,43 @@ fn a_run_that_is_refused_empties_no_file() {
     }
 }
 
+/// An option that cannot be met makes no file, whatever the order of the options.
+#[test]
+fn a_run_that_is_refused_makes_no_file() {
+    let folder = Folder::new();
+    let input = folder.file("trace.pcap", &generated(100).0);
+    let (new, log, kept) = (folder.path("new"), folder.path("log"), folder.file("truth.json", b"kept"));
+    let [input, new, log, kept] = [&input, &new, &log, &kept].map(|path| path.to_str().unwrap());
+    let place = format!("file:{log}");
+    let sensor = ["monitor", input, "--eve", new, "--continuous", "--sensor", "a", "--publish"];
+    for publish in
+        [&[&*place, "--spool", log][..], &["nowhere:"], &["nats://localhost"], &[&*place, "--spool-size", "1"]]
+    {
+        run(corelane(sensor).args(publish)).code(2).one_line(&["--"]);
+        assert!(!Path::new(new).exists(), "{publish:?}");
+    }
+    let secrets = ["nats://127.0.0.1:1", "--spool", log, "--nats-credentials", "/no/such/file", "--write", kept];
+    run(corelane(sensor).args(secrets)).code(2).one_line(&["--publish: /no/such/file"]);
+    // Else the log would forget which captures it holds, and take them again.
+    let publish = |file: &str| {
+        let mut command = corelane(["monitor", file, "--continuous", "--sensor", "a", "--publish", &place]);
+        command.args(["--format", "json"]);
+        command
+    };
+    run(&mut publish(input)).code(0);
+    let other = folder.file("other.pcap", &generated(50).0);
+    let refused = run(publish(other.to_str().unwrap()).args(["--write", "/no/such/folder/copy"]));
+    refused.code(2).one_line(&["/no/such/folder/copy"]);
+    run(&mut publish(input)).code(0);
+    let epochs = fs::read_dir(folder.path("log/a")).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_dir());
+    assert_eq!(epochs.count(), 1);
+    let aggregate = ["aggregate", "--from", &place, "--eve", new, "--metrics", "localhost"];
+    run(&mut corelane(aggregate)).code(2).one_line(&["--metrics localhost"]);
+    assert!(!Path::new(new).exists());
+    run(&mut corelane(["gen", "/no/such/folder/out", "--truth", kept])).code(2).one_line(&["/no/such/folder/out"]);
+    assert_eq!(fs::read(kept).unwrap(), b"kept");
+}
+
 #[test]
 fn a_file_is_used_once_whatever_its_names_are() {
     let folder = Folder::new();

@@ -54,7 +54,7 @@ fn a_run_ends_even_if_the_kernel_refuses_to_end_the_capture() {
         terminate(&child);
         let outcome = finish(child).code(0);
         assert!(outcome.stderr.contains("SO_ATTACH_FILTER"), "{outcome:?}");
-        assert!(outcome.stderr.contains("the run ends all the same, without 0 packets in the ring"), "{outcome:?}");
+        assert!(outcome.stderr.contains("the run ends anyway, without 0 packets in the ring"), "{outcome:?}");
         assert!(outcome.stdout.contains("Scans\n"), "{outcome:?}");
     } else {
         terminate(&child);

@@ -81,7 +81,9 @@ fn a_run_that_cannot_open_its_interface_again_says_what_to_do() {
         ip("link del b0");
         live.wait_until_said("the interface is gone");
         pair(0);
-        live.wait_until_said("b0: the interface is back, but --drop-all has given up the right to open it; restart");
+        live.wait_until_said(
+            "b0: the interface is back, but --drop-all has dropped the capability to open it; restart",
+        );
         assert_eq!(live.get("/healthz").0, 503);
         let outcome = live.stop().code(0);
         assert_said_once(&outcome, 2, 0);

@@ -68,15 +68,20 @@ fn options_that_cannot_be_met_are_refused() {
 }
 
 #[test]
-fn a_refused_address_harms_no_file() {
-    inside("errors::a_refused_address_harms_no_file", || {
+fn a_refused_address_or_server_harms_no_file() {
+    inside("errors::a_refused_address_or_server_harms_no_file", || {
         pair(0);
         let folder = Folder::new();
-        let tee = folder.file("tee.pcapng", "kept");
+        let (tee, eve) = (folder.file("tee.pcapng", "kept"), folder.path("eve.json"));
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap().to_string();
-        refused(&["-i", "b0", "--write", tee.to_str().unwrap(), "--metrics", &address], &["another port"]);
+        let outputs = ["-i", "b0", "--write", tee.to_str().unwrap(), "--eve", eve.to_str().unwrap()];
+        refused(&[&outputs[..], &["--metrics", &address]].concat(), &["another port"]);
+        let log = folder.path("log");
+        let server = ["--sensor", "a", "--spool", log.to_str().unwrap(), "--publish", "nats://127.0.0.1:1"];
+        refused(&[&outputs[..], &server, &["--nats-credentials", "/nowhere"]].concat(), &["--publish: /nowhere"]);
         assert_eq!(std::fs::read_to_string(tee).unwrap(), "kept");
+        assert!(!eve.exists());
     });
 }
 

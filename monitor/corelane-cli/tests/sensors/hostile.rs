@@ -82,7 +82,7 @@ fn disturb(site: &Site, material: &Material, send: impl Fn(&[u8])) {
     let said = aggregator.said();
     for part in [
         "a batch of version 0, and this program reads version 1",
-        "it is of stranger, and came as another sensor's",
+        "it names sensor stranger, and another sensor sent it",
         "not a batch",
     ] {
         assert_eq!(said.matches(part).count(), 1, "{part:?} once: {said}");

@@ -179,7 +179,7 @@ fn a_long_cut_leaves_a_sensor_out_until_it_is_back_and_loses_nothing() {
         sleep(Duration::from_millis(2));
         first.signal(Signal::STOP);
         sleep(Duration::from_millis(20));
-        aggregator.said().contains("sensor-0: a run of it has begun").then_some(())
+        aggregator.said().contains("sensor-0: began a run").then_some(())
     });
     proxy.set(CUT);
     first.signal(Signal::CONT);
@@ -191,7 +191,7 @@ fn a_long_cut_leaves_a_sensor_out_until_it_is_back_and_loses_nothing() {
     aggregator.start();
     sleep(Duration::from_millis(500));
     proxy.set(OPEN);
-    aggregator.wait_until_said("sensor-0: it is back");
+    aggregator.wait_until_said("sensor-0: back");
     first.finish();
     aggregator.wait_until_said("sensor-0: its run has ended");
     sleep(Duration::from_millis(1200));

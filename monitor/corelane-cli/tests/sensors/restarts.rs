@@ -262,7 +262,7 @@ fn two_sensors_of_one_name_are_noticed() {
     let mut aggregator = site.aggregator(&(0..=255), &names);
     aggregator.add(OPTIONS).add(["--metrics", &port.to_string()]).start();
     first[0].start();
-    run_until(&first[0], "its begin", || aggregator.said().contains("a run of it has begun"));
+    run_until(&first[0], "its begin", || aggregator.said().contains("began a run at"));
     sleep(Duration::from_millis(1100));
     let mut second = site.sensor(&names[0], &material.parts[0]);
     second.replace(&site.batches(), &site.folder.path("another spool"));

@@ -17,8 +17,8 @@
 //! grows. The saving decides, since a virtual machine may be slow to hand out new memory (`docs/benchmarks.md`). For
 //! the same reason a flow is as small as possible.
 
+use crate::huge_pages::{Pool, Zeroed};
 use crate::key::{Key, flow_hash};
-use crate::pages::{Pool, Zeroed};
 use crate::run::Run;
 use bytemuck::Zeroable;
 

@@ -41,7 +41,7 @@ use crate::room::{Refused, Room};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
-use crate::state_report::{Failure, StateReport, Tried, Verdict};
+use crate::state_report::{Failure, StateReport, TOGETHER, Tried, Verdict};
 use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
 
@@ -52,7 +52,7 @@ use kept::{Answered, FamilyTrials, Trials};
 use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::vec::Drain;
 
 /// The most slots that are walked at once: one bit of a word each.
 pub(crate) const CHUNK: usize = 64;
@@ -66,6 +66,7 @@ pub struct SubAnalyzer {
     /// The first slot of an IPv6 packet whose second slot comes with the next batch.
     half: Option<Slot>,
     packets: u64,
+    trials: Option<Trials>,
 }
 
 /// What both address families share.
@@ -131,10 +132,11 @@ impl SubAnalyzer {
             v6: Tables::default(),
             half: None,
             packets: 0,
+            trials: None,
         }
     }
 
-    /// Keeps all attempts and probes for the stories of scans: the result will have its [`Trials`].
+    /// Keeps all attempts and probes for the stories of scans, which are to be [taken](SubAnalyzer::take_trials).
     pub(crate) fn keep_trials(&mut self) {
         self.common.keeps = true;
     }
@@ -186,8 +188,13 @@ impl SubAnalyzer {
     }
 
     /// Takes the state reports. They may reach the MainAnalyzer in any order.
-    pub fn take_reports(&mut self) -> std::vec::Drain<'_, StateReport> {
+    pub fn take_reports(&mut self) -> Drain<'_, StateReport> {
         self.common.outbox.drain(..)
+    }
+
+    /// Takes all attempts and probes of a capture that is [over](SubAnalyzer::finish), if they are kept.
+    pub(crate) fn take_trials(&mut self) -> Option<Trials> {
+        self.trials.take()
     }
 
     /// Takes a partition's state out. The caller does so only between two packets.
@@ -207,12 +214,25 @@ impl SubAnalyzer {
     ///
     /// [`Dispatcher::max_time`]: crate::Dispatcher::max_time
     pub fn finish(&mut self, max_time: u64) -> PartialResult {
+        let mut reports = Vec::new();
+        let result = self.finish_sending(max_time, &mut |some| reports.extend(some));
+        reports.append(&mut self.common.outbox);
+        self.common.outbox = reports;
+        result
+    }
+
+    /// The same, giving the state reports to `send` partition by partition, but for the last few.
+    pub(crate) fn finish_sending(
+        &mut self,
+        max_time: u64,
+        send: &mut dyn FnMut(Drain<'_, StateReport>),
+    ) -> PartialResult {
         let mut result = PartialResult::new(Talkers::new(self.common.settings.top, self.common.run.keys));
         result.packets = std::mem::take(&mut self.packets);
-        let v4 = self.v4.finish(max_time, &mut self.common, &mut result);
-        let v6 = self.v6.finish(max_time, &mut self.common, &mut result);
+        let v4 = self.v4.finish(max_time, &mut self.common, &mut result, send);
+        let v6 = self.v6.finish(max_time, &mut self.common, &mut result, send);
         let settings = &self.common.settings;
-        result.trials = self.common.keeps.then(|| Arc::new(Trials { v4, v6, settings: settings.clone(), max_time }));
+        self.trials = self.common.keeps.then(|| Trials { v4, v6, settings: settings.clone(), max_time });
         self.half = None;
         result.rejected = std::mem::take(&mut self.common.rejected);
         result.unanswered = std::mem::take(&mut self.common.unanswered);
@@ -418,7 +438,13 @@ impl<A: Family> Tables<A> {
     }
 
     /// Returns the tables of trials, if they are kept.
-    fn finish(&mut self, max_time: u64, common: &mut Common, result: &mut PartialResult) -> FamilyTrials<A> {
+    fn finish(
+        &mut self,
+        max_time: u64,
+        common: &mut Common,
+        result: &mut PartialResult,
+        send: &mut dyn FnMut(Drain<'_, StateReport>),
+    ) -> FamilyTrials<A> {
         let mut trials = FamilyTrials::default();
         let settings = common.settings.clone();
         let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.run.keys);
@@ -493,6 +519,9 @@ impl<A: Family> Tables<A> {
             if common.keeps {
                 trials.attempts.push(attempts);
                 trials.probes.push(probes);
+            }
+            if common.outbox.len() >= TOGETHER {
+                send(common.outbox.drain(..));
             }
         }
         if common.keeps {

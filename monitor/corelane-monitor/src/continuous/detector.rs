@@ -119,7 +119,7 @@ enum Asking {
     /// A datagram came back.
     Answered,
     /// What became of it was reported.
-    Told,
+    Reported,
 }
 
 /// One address family's state.
@@ -244,7 +244,7 @@ impl Detector {
 
 impl Common {
     /// Reports what became of a key.
-    fn tell<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict) {
+    fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict) {
         let tried = A::tried(key);
         if self.settings.ignores(tried.source, tried.destination) {
             return;
@@ -265,7 +265,7 @@ impl Common {
         keys.sort_unstable_by_key(|(key, _)| A::tried(key).source);
         for of_source in keys.chunk_by(|(a, _), (b, _)| A::tried(a).source == A::tried(b).source) {
             if of_source.len() as u64 > threshold {
-                of_source.iter().for_each(|(key, verdict)| self.tell::<A>(key, time_ns, *verdict));
+                of_source.iter().for_each(|(key, verdict)| self.send::<A>(key, time_ns, *verdict));
             }
         }
     }
@@ -487,7 +487,7 @@ impl<A: Family> Tables<A> {
                     attempt_due(&mut tables[usize::from(partition)], key, step, common).is_some()
                 });
             }
-            Step::Failed(failure, time_ns) => common.tell::<A>(&key, time_ns, Verdict::Failed(failure)),
+            Step::Failed(failure, time_ns) => common.send::<A>(&key, time_ns, Verdict::Failed(failure)),
         }
     }
 
@@ -510,14 +510,14 @@ impl<A: Family> Tables<A> {
             }
             return;
         }
-        let is_over = |asked: &Asked| asked.state == Asking::Told && common.forgets(asked.time);
-        let rank = |asked: &Asked| asked.time | if asked.state == Asking::Told { 0 } else { UNTOLD };
-        let mut untold = Vec::new();
+        let is_over = |asked: &Asked| asked.state == Asking::Reported && common.forgets(asked.time);
+        let rank = |asked: &Asked| asked.time | if asked.state == Asking::Reported { 0 } else { UNTOLD };
+        let mut unreported = Vec::new();
         let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, rank, |key, asked| {
             match asked.state {
-                Asking::Waiting => untold.push((*key, Verdict::Failed(Failure::Unanswered))),
-                Asking::Answered => untold.push((*key, Verdict::Answered)),
-                Asking::New | Asking::Told => {}
+                Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Unanswered))),
+                Asking::Answered => unreported.push((*key, Verdict::Answered)),
+                Asking::New | Asking::Reported => {}
             }
         });
         let asked = table.entry(&common.run, &key, hash);
@@ -525,7 +525,7 @@ impl<A: Family> Tables<A> {
         common.counts.evicted_failures += evicted;
         let time = slot.time_ns();
         if !is_new {
-            common.judge_early::<A>(untold, time);
+            common.judge_early::<A>(unreported, time);
             return;
         }
         if slot.protocol() == UDP {
@@ -535,10 +535,10 @@ impl<A: Family> Tables<A> {
                 probe_due(&mut tables[usize::from(partition)], key, step, common).is_some()
             });
         } else {
-            *asked = Asked { time, state: Asking::Told };
-            common.tell::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
+            *asked = Asked { time, state: Asking::Reported };
+            common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
         }
-        common.judge_early::<A>(untold, time);
+        common.judge_early::<A>(unreported, time);
     }
 
     /// All steps before this time are over.
@@ -557,7 +557,7 @@ impl<A: Family> Tables<A> {
                 let table = &mut self.attempts[usize::from(*partition)];
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
                 if let Step::Failed(failure, time_ns) = attempt.finish(&common.settings, time_ns) {
-                    common.tell::<A>(key, time_ns, Verdict::Failed(failure));
+                    common.send::<A>(key, time_ns, Verdict::Failed(failure));
                 }
             }
             self.attempts_due.give_back(keys);
@@ -567,8 +567,8 @@ impl<A: Family> Tables<A> {
                 let table = &mut self.probes[usize::from(*partition)];
                 let Some((asked, verdict)) = probe_due(table, key, step, common) else { continue };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
-                *asked = Asked { time, state: Asking::Told };
-                common.tell::<A>(key, time, verdict);
+                *asked = Asked { time, state: Asking::Reported };
+                common.send::<A>(key, time, verdict);
             }
             self.probes_due.give_back(keys);
         }
@@ -603,7 +603,7 @@ fn probe_due<'a, K: Key, A: Copy + Default + Zeroable>(
     let verdict = match asked.state {
         Asking::Waiting => Verdict::Failed(Failure::Unanswered),
         Asking::Answered => Verdict::Answered,
-        Asking::New | Asking::Told => return None,
+        Asking::New | Asking::Reported => return None,
     };
     Some((asked, verdict))
 }

@@ -15,7 +15,7 @@ use crate::hash::HashKeys;
 use crate::probe::Probe;
 use crate::report::Alert;
 use crate::settings::Settings;
-use crate::state_report::{StateReport, Told};
+use crate::state_report::{Content, StateReport};
 use crate::steps::step_of;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -173,7 +173,7 @@ impl Scans {
             let (due, keys) = due.remove_entry();
             keys.into_iter().for_each(|key| self.look(key, due, &mut events));
         }
-        tell(events, news);
+        give_out(events, news);
     }
 
     /// The run is over at this time: all that is left counts, by then or at its time, and every scan that is not over
@@ -191,7 +191,7 @@ impl Scans {
         self.counted = counted;
         self.due.clear();
         events.extend(self.groups.drain().filter_map(|(key, group)| group.ended(key)));
-        tell(events, news);
+        give_out(events, news);
     }
 
     /// Counts the reports of this step and all before it.
@@ -217,16 +217,16 @@ impl Scans {
         let (source, port, time_ns) = (report.source(), report.port(), report.time_ns());
         let (host, port) = (Target::Host(report.destination()), Target::Port(port));
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
-            match report.told() {
-                Told::Failed(probe) => {
+            match report.content() {
+                Content::Failed(probe) => {
                     self.failed((source, probe, target), member, time_ns, threshold, events);
                 }
-                Told::Answered(probe) => {
+                Content::Answered(probe) => {
                     if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
                         group.answered(time_ns, threshold);
                     }
                 }
-                Told::Sent { .. } => {}
+                Content::Sent { .. } => {}
             }
         }
     }
@@ -356,14 +356,14 @@ impl Scans {
 }
 
 /// Gives out the news of a step, in order.
-fn tell(mut events: Vec<ScanEvent>, news: impl FnMut(ScanEvent)) {
+fn give_out(mut events: Vec<ScanEvent>, news: impl FnMut(ScanEvent)) {
     events.sort_unstable_by_key(ScanEvent::order);
     events.into_iter().for_each(news);
 }
 
 /// The order in which the reports of a step count.
 fn order(report: &StateReport) -> impl Ord + use<> {
-    let is_answer = matches!(report.told(), Told::Answered(_));
+    let is_answer = matches!(report.content(), Content::Answered(_));
     (report.time_ns(), report.source(), report.destination(), report.port(), report.probe(), is_answer)
 }
 
@@ -449,13 +449,13 @@ mod tests {
         StateReport::v4(Tried { source, destination: 9, port, probe }, begin_of(step) + u64::from(port), verdict)
     }
 
-    /// What is told up to the end of this step, each with the step; nothing is looked at when it is not due.
+    /// What is reported up to the end of this step, each with the step; nothing is looked at when it is not due.
     fn until(scans: &mut Scans, last: u64) -> Vec<(u64, u64, ScanState)> {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(step) = scans.next_due().filter(|&step| step <= last) {
-            scans.end(step, |event| told.push((step, event.scan.count(), event.state)));
+            scans.end(step, |event| events.push((step, event.scan.count(), event.state)));
         }
-        told
+        events
     }
 
     fn ended(last: StateReport) -> ScanState {
@@ -482,19 +482,19 @@ mod tests {
             let mut scans = scans(1, forget_s, suppress_s);
             scans.report(report(100, 1, 1, FAILED));
             scans.report(report(100, 1, 2, FAILED));
-            let mut told = until(&mut scans, 100 + suppress_s);
+            let mut events = until(&mut scans, 100 + suppress_s);
             let again = 101 + suppress_s;
             scans.report(report(again, 1, 3, FAILED));
             let last = report(again, 1, 4, FAILED);
             scans.report(last);
-            told.extend(until(&mut scans, u64::MAX));
+            events.extend(until(&mut scans, u64::MAX));
             let expected = [
                 (100, 2, ScanState::Found),
                 (100 + suppress_s, 2, ended(report(100, 1, 2, FAILED))),
                 (again, 2, ScanState::Found),
                 (again + suppress_s, 2, ended(last)),
             ];
-            assert_eq!(told, expected, "{forget_s} {suppress_s}");
+            assert_eq!(events, expected, "{forget_s} {suppress_s}");
             assert_eq!((scans.len(), scans.due.len(), scans.pending.len()), (0, 0, 0));
         }
     }
@@ -537,26 +537,26 @@ mod tests {
         let run = || {
             let settings = Settings { vertical_threshold: 1, table_bytes: Some(100 * 400 * 4), ..Settings::default() };
             let mut scans = Scans::new(&settings, &Continuous::default());
-            let mut told = Vec::new();
+            let mut events = Vec::new();
             for step in 100..400 {
                 for (source, port) in [(2 * step, 1), (2 * step, 2), (2 * step + 1, 1), (2 * step + 1, 2)] {
                     scans.report(report(step, source as u32, port, FAILED));
                 }
                 // This one goes on.
                 scans.report(report(step, 1, step as u16, FAILED));
-                scans.end(step, |event| told.push(event));
+                scans.end(step, |event| events.push(event));
                 assert!(scans.len() <= 100, "{}", scans.len());
                 assert!(scans.due.values().map(Vec::len).sum::<usize>() <= 200);
             }
             let evicted = scans.evicted();
-            scans.finish(u64::MAX, |event| told.push(event));
-            (told, evicted)
+            scans.finish(u64::MAX, |event| events.push(event));
+            (events, evicted)
         };
-        let (told, evicted) = run();
+        let (events, evicted) = run();
         assert!(evicted > 300, "{evicted}");
-        let of = |is_found: bool| told.iter().filter(|event| (event.state == ScanState::Found) == is_found).count();
-        assert_eq!((of(true), of(false)), (601, 601), "each is told once, and over once");
+        let of = |is_found: bool| events.iter().filter(|event| (event.state == ScanState::Found) == is_found).count();
+        assert_eq!((of(true), of(false)), (601, 601), "each is reported once, and over once");
         // Which of them go does not depend on the keys of a hash.
-        assert_eq!(run(), (told, evicted));
+        assert_eq!(run(), (events, evicted));
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::continuous::{ScanEvent, ScanState};
 use crate::probe::Probe;
-use crate::report::{Alert, Timestamp, write_line};
+use crate::report::{Alert, Report, write_line};
+use crate::time::Timestamp;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -16,13 +17,21 @@ pub fn write_scan(event: &ScanEvent, mut out: impl Write) -> io::Result<()> {
     write(&mut out, &event.scan, event.probe, Some(event.state))
 }
 
+impl Report {
+    /// Writes the scans, by SYNs and by other probes, as `alert` records of Suricata's EVE format, one JSON document a
+    /// line.
+    ///
+    /// A vertical scan has no `dest_port` and a horizontal one has no `dest_ip`, as there are many.
+    pub fn write_eve(&self, mut out: impl Write) -> io::Result<()> {
+        let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
+        scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));
+        scans.sort_by_key(|(alert, probe)| (alert.order(), *probe));
+        scans.into_iter().try_for_each(|(alert, probe)| write(&mut out, alert, probe, None))
+    }
+}
+
 /// Writes a scan; by SYNs if no probe is named.
-pub(crate) fn write(
-    out: &mut impl Write,
-    alert: &Alert,
-    probe: Option<Probe>,
-    state: Option<ScanState>,
-) -> io::Result<()> {
+fn write(out: &mut impl Write, alert: &Alert, probe: Option<Probe>, state: Option<ScanState>) -> io::Result<()> {
     write_line(out, &EveRecord::new(alert, probe, state))
 }
 

@@ -1,6 +1,6 @@
 //! JSON objects, written key by key into the buffer that they go out of: most of the time of an event is its text.
 
-use crate::report::Timestamp;
+use crate::time::Timestamp;
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,7 +1,8 @@
 //! `sensor`: what has become of a sensor. Suricata has no such event.
 
-use crate::report::{Timestamp, write_line};
+use crate::report::write_line;
 use crate::sensors::{SensorEvent, SensorNews};
+use crate::time::Timestamp;
 use serde::Serialize;
 use std::io::{self, Write};
 

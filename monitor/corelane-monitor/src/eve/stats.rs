@@ -120,9 +120,10 @@ fn with_carrier(protocol: Protocol, is_tcp: bool) -> String {
 
 fn flows(findings: &Findings) -> Map<String, Value> {
     let mut flows = Map::new();
-    let told = findings.protocols.iter().map(|(&(protocol, is_tcp), volume)| (with_carrier(protocol, is_tcp), volume));
-    let untold = ["failed_udp", "failed_tcp"].map(str::to_owned).into_iter().zip(&findings.untold);
-    for (name, volume) in told.chain(untold) {
+    let identified =
+        findings.protocols.iter().map(|(&(protocol, is_tcp), volume)| (with_carrier(protocol, is_tcp), volume));
+    let unidentified = ["failed_udp", "failed_tcp"].map(str::to_owned).into_iter().zip(&findings.unidentified);
+    for (name, volume) in identified.chain(unidentified) {
         let count = flows.entry(name).or_insert_with(|| 0.into());
         *count = (count.as_u64().unwrap_or(0) + volume.flows).into();
     }

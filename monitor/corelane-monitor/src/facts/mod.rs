@@ -31,14 +31,16 @@ pub(crate) mod bounded;
 mod counted;
 mod part;
 mod scanners;
+mod series;
 mod stage;
 
 pub use bins::Bins;
 pub use bounded::{Few, Tally};
 pub use part::{Fingerprint, Host, HostName, Name, NameKind, Port, Service, Span, Unknown};
-pub use scanners::{Attempts, Opened, Row, Scanner, Story, Told, Tries};
-pub(crate) use scanners::{COLUMNS, tell};
-pub use stage::{Bin, Evidence, SERIES, Talked, Wraps, series_of};
+pub use scanners::{Attempts, Opened, Row, ScanDetails, Scanner, Story, Tries};
+pub(crate) use scanners::{COLUMNS, describe_scans};
+pub use series::{SERIES, series_of};
+pub use stage::{Bin, Evidence, Talked, Wraps};
 pub(crate) use stage::{Gather, Gatherer, Kept, StageFacts};
 
 use crate::continuous::ScanEvent;

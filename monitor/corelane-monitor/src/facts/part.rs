@@ -2,7 +2,7 @@
 
 use super::bounded::{Bounded, Few, Tally, Weight};
 use super::counted::{Counted, News, Quiet};
-use super::stage::PROTOCOLS;
+use super::series::PROTOCOLS;
 use super::{Facts, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};

@@ -1,4 +1,4 @@
-//! The stories of scans and of those that scan, told once it is known which scans there are.
+//! The stories of scans and of those that scan, made once it is known which scans there are.
 //!
 //! All attempts and probes are walked once. The walk has no order, as tables are hashed, so all that is kept is a sum,
 //! a set, or the least of a set.
@@ -69,7 +69,7 @@ pub struct Opened {
 
 /// What is told of the attempts of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ScanDetails {
     /// The attempts that failed: distinct ports of distinct hosts.
     pub failed: u64,
     /// Those of them that were SYNs and that an RST ended.
@@ -88,7 +88,7 @@ pub struct Told {
     pub answered: u64,
 }
 
-impl Told {
+impl ScanDetails {
     /// When most of it happened: the shortest time that holds nine of ten attempts, to a bin, and how many it holds.
     pub fn most(&self) -> (Span, u64) {
         let all = self.failed + self.answered;
@@ -140,7 +140,7 @@ pub struct Story {
     /// The kind of its probes; `None` is a SYN.
     pub probe: Option<Probe>,
     /// What became of its attempts.
-    pub told: Told,
+    pub details: ScanDetails,
 }
 
 /// A host that a scanner tried.
@@ -162,7 +162,7 @@ pub struct Scanner {
     /// The kinds of their probes; `None` is a SYN.
     pub probes: BTreeSet<Option<Probe>>,
     /// What is told of the attempts of all its scans.
-    pub told: Told,
+    pub details: ScanDetails,
     /// The hosts that it tried, the least first.
     pub rows: BTreeMap<IpAddr, Row>,
     /// Whether there were more.
@@ -177,7 +177,7 @@ impl Scanner {
             source,
             scans: [0; 2],
             probes: BTreeSet::new(),
-            told: Told::default(),
+            details: ScanDetails::default(),
             rows: BTreeMap::new(),
             more_rows: false,
             ports: 0,
@@ -204,7 +204,7 @@ type Vertical = (IpAddr, IpAddr, Option<Probe>);
 type Horizontal = (IpAddr, u16, Option<Probe>);
 
 /// Tells the stories of the scans in the report.
-pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
+pub(crate) fn describe_scans(report: &Report, trials: &[Trials], facts: &mut Facts) {
     let by_syn = report.alerts.iter().map(|scan| (scan, None));
     let by_probe = report.probe_scans.iter().map(|found| (&found.scan, Some(found.probe)));
     let mut scans: Vec<_> = by_syn.chain(by_probe).collect();
@@ -235,7 +235,7 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
     facts.more_stories = scans.len().saturating_sub(STORIES) as u64;
     scanners.truncate(SCANNERS);
     facts.scanners = scanners.into_iter().map(|(_, scanner)| scanner).collect();
-    let story = |&(scan, probe): &(&Alert, _)| Story { scan: scan.clone(), probe, told: Told::default() };
+    let story = |&(scan, probe): &(&Alert, _)| Story { scan: scan.clone(), probe, details: ScanDetails::default() };
     facts.stories = scans.iter().take(STORIES).map(story).collect();
     numbers.extend(facts.scanners.iter().enumerate().map(|(number, scanner)| (scanner.source, number)));
     let mut ports = vec![[0_u64; 1024]; facts.scanners.len()];
@@ -245,14 +245,14 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
             let of_scan = [vertical.get(&(source, destination, probe)), horizontal.get(&(source, port, probe))];
             for &number in of_scan.into_iter().flatten() {
                 if let Some(story) = facts.stories.get_mut(number) {
-                    story.told.add(trial);
+                    story.details.add(trial);
                 }
             }
             let Some(&number) = numbers.get(&source) else { return };
             let in_scan = of_scan.iter().any(Option::is_some);
             let scanner = &mut facts.scanners[number];
             if in_scan {
-                scanner.told.add(trial);
+                scanner.details.add(trial);
             }
             if outcome != Outcome::Answered || in_scan {
                 ports[number][usize::from(port) / 64] |= 1 << (port % 64);
@@ -263,7 +263,7 @@ pub(crate) fn tell(report: &Report, trials: &[Trials], facts: &mut Facts) {
     }
     for (scanner, ports) in facts.scanners.iter_mut().zip(ports) {
         scanner.ports = ports.iter().map(|ports| u64::from(ports.count_ones())).sum();
-        scanner.told.attempts.settle();
+        scanner.details.attempts.settle();
     }
-    facts.stories.iter_mut().for_each(|story| story.told.attempts.settle());
+    facts.stories.iter_mut().for_each(|story| story.details.attempts.settle());
 }

@@ -3,7 +3,8 @@
 use super::findings::Findings;
 use super::lines::{Key, Spares};
 use super::merge::Merge;
-use super::stage::{Harvest, Numbers};
+use super::stage::{Counts, Harvest, Numbers};
+use crate::analyzer::kept::Trials;
 use crate::continuous::{Continuous, ScanEvent, ScanState, Scans};
 use crate::dispatch::Dispatcher;
 use crate::facts::{self, Facts, StageFacts};
@@ -14,7 +15,6 @@ use crate::settings::Settings;
 use crate::state_report::StateReport;
 use crate::steps::{begin_of, step_of};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// What a run has found, as it comes.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ struct Ring<'a> {
     ends: VecDeque<StepEnd>,
     /// The snapshots of each stage that wait for those of the others.
     snapshots: Vec<VecDeque<Numbers>>,
-    /// The last complete snapshot, without its facts.
-    numbers: Option<(Box<Dispatcher>, Vec<Numbers>)>,
+    /// The counts of the last complete snapshot.
+    counts: Option<(Box<Dispatcher>, Vec<Counts>)>,
     /// The facts that are still to be given out.
     gathered: Option<StageFacts>,
     /// All its steps before this time are over.
@@ -99,7 +99,7 @@ impl<'a> Collector<'a> {
             merge: Merge::new(stages, spares),
             ends: VecDeque::new(),
             snapshots: (0..stages).map(|_| VecDeque::new()).collect(),
-            numbers: None,
+            counts: None,
             gathered: None,
             begun_ns: 0,
         };
@@ -186,7 +186,7 @@ impl<'a> Collector<'a> {
             let key = Key::mark(end.number, step + 1, 0);
             self.rings[number].merge.drain(key, |lines| out(Found::Lines(lines)));
             let Some(scans) = &mut self.scans else { break };
-            scans.end(step, |event| tell(event, &mut self.latest, out));
+            scans.end(step, |event| give_out_scan(event, &mut self.latest, out));
         }
         if begun_ns > self.begun_ns {
             self.begun_ns = begun_ns;
@@ -205,28 +205,29 @@ impl<'a> Collector<'a> {
     /// ones, as no number may fall; its facts come once. Before the first packet of any ring there is nothing to tell.
     fn snapshot(&mut self, number: usize, dispatcher: Box<Dispatcher>, out: &mut dyn FnMut(Found<'_>)) {
         let ring = &mut self.rings[number];
-        let mut numbers: Vec<_> = ring.snapshots.iter_mut().filter_map(VecDeque::pop_front).collect();
-        for facts in take_facts(&mut numbers) {
-            match &mut ring.gathered {
-                Some(gathered) => gathered.merge(facts),
-                gathered => *gathered = Some(facts),
+        let mut counts = Vec::new();
+        for numbers in ring.snapshots.iter_mut().filter_map(VecDeque::pop_front) {
+            counts.push(numbers.counts);
+            match (&mut ring.gathered, numbers.facts) {
+                (Some(gathered), Some(facts)) => gathered.merge(facts),
+                (gathered, facts) => *gathered = gathered.take().or(facts),
             }
         }
-        ring.numbers = Some((dispatcher, numbers));
+        ring.counts = Some((dispatcher, counts));
         if number > 0 {
             return;
         }
         let mut all = Vec::new();
         let mut dispatchers = Vec::new();
-        for (dispatcher, numbers) in self.rings.iter().filter_map(|ring| ring.numbers.as_ref()) {
+        for (dispatcher, counts) in self.rings.iter().filter_map(|ring| ring.counts.as_ref()) {
             dispatchers.push(Dispatcher::clone(dispatcher));
-            all.extend_from_slice(numbers);
+            all.extend_from_slice(counts);
         }
         if dispatchers.iter().all(|dispatcher| dispatcher.packets() == 0) {
             return;
         }
         let gathered = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
-        let (report, findings) = self.report(MainAnalyzer::new(self.settings), &dispatchers, all, gathered);
+        let (report, findings) = self.report(MainAnalyzer::new(self.settings), &dispatchers, all, gathered, &[]);
         out(Found::Snapshot(&report, &findings));
     }
 
@@ -234,33 +235,37 @@ impl<'a> Collector<'a> {
     pub(super) fn finish(
         mut self,
         dispatchers: &[Dispatcher],
-        mut numbers: Vec<Numbers>,
+        numbers: Vec<Numbers>,
         own: impl IntoIterator<Item = Option<PartialResult>>,
         out: &mut dyn FnMut(Found<'_>),
     ) -> (Report, Findings) {
         let end_ns = dispatchers.iter().map(Dispatcher::max_time).max().unwrap_or(0);
         if let Some(scans) = &mut self.scans {
-            scans.finish(end_ns, |event| tell(event, &mut self.latest, out));
+            scans.finish(end_ns, |event| give_out_scan(event, &mut self.latest, out));
         }
         self.give_out_reports(end_ns, true, out);
         let mut main = std::mem::replace(&mut self.main, MainAnalyzer::new(self.settings));
         own.into_iter().flatten().for_each(|own| main.dispatchers_result(own));
         let mut gathered: Vec<_> = self.rings.iter_mut().filter_map(|ring| ring.gathered.take()).collect();
-        gathered.extend(take_facts(&mut numbers));
-        self.report(main, dispatchers, numbers, gathered)
+        let (mut all, mut trials) = (Vec::new(), Vec::new());
+        for numbers in numbers {
+            all.push(numbers.counts);
+            gathered.extend(numbers.facts);
+            trials.extend(numbers.trials);
+        }
+        self.report(main, dispatchers, all, gathered, &trials)
     }
 
     fn report(
         &self,
         mut main: MainAnalyzer,
         dispatchers: &[Dispatcher],
-        numbers: Vec<Numbers>,
+        counts: Vec<Counts>,
         gathered: Vec<StageFacts>,
+        trials: &[Trials],
     ) -> (Report, Findings) {
         let mut findings = Findings::default();
-        let mut trials = Vec::new();
-        for (mut result, found) in numbers {
-            trials.extend(result.trials.take().and_then(Arc::into_inner));
+        for (result, found) in counts {
             main.partial_result(result);
             findings.add(&found);
         }
@@ -281,7 +286,7 @@ impl<'a> Collector<'a> {
             let mut all = Facts::of(gathered);
             // Stories need all attempts, which only a whole capture keeps.
             match &self.scans {
-                None => facts::tell(&report, &trials, &mut all),
+                None => facts::describe_scans(&report, trials, &mut all),
                 Some(scans) => {
                     all.going_on = scans.going_on().collect();
                     all.going_on.sort_by_key(ScanEvent::order);
@@ -293,13 +298,8 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Takes the facts out of the numbers, which may then be copied.
-fn take_facts(numbers: &mut [Numbers]) -> impl Iterator<Item = StageFacts> {
-    numbers.iter_mut().filter_map(|(result, _)| result.gathered.take().and_then(Arc::into_inner))
-}
-
 /// Gives out news of a scan, and keeps it among the latest, with all its failures once it has ended.
-fn tell(event: ScanEvent, latest: &mut VecDeque<ScanEvent>, out: &mut dyn FnMut(Found<'_>)) {
+fn give_out_scan(event: ScanEvent, latest: &mut VecDeque<ScanEvent>, out: &mut dyn FnMut(Found<'_>)) {
     out(Found::Scan(&event));
     if event.state == ScanState::Found {
         latest.push_back(event);

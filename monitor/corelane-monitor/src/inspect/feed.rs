@@ -121,7 +121,7 @@ pub(super) struct Feed {
 
 /// The progress of the output stage, as the Dispatcher knows it.
 pub(super) struct Credits {
-    told: Consumer<u64, Linked>,
+    passed_numbers: Consumer<u64, Linked>,
     passed: u64,
 }
 
@@ -129,20 +129,20 @@ pub(super) struct Credits {
 pub(super) struct Creditor {
     /// Without a bound, as the output stage must wait for no other stage. It holds at most one number for each packet
     /// on its way.
-    told: Producer<u64, Linked>,
+    passed_numbers: Producer<u64, Linked>,
     passed: u64,
 }
 
 impl Credits {
     pub(super) fn new() -> Result<(Creditor, Credits), ChannelError> {
         let (creditor, credits) = spsc::linked::try_channel()?;
-        Ok((Creditor { told: creditor, passed: 0 }, Credits { told: credits, passed: 0 }))
+        Ok((Creditor { passed_numbers: creditor, passed: 0 }, Credits { passed_numbers: credits, passed: 0 }))
     }
 
     /// Waits until packets of lesser numbers than this cause no more output. False if the output stage is gone.
     fn wait_for(&mut self, number: u64) -> bool {
         while self.passed < number {
-            match self.told.pop() {
+            match self.passed_numbers.pop() {
                 Ok(passed) => self.passed = passed,
                 Err(_) => return false,
             }
@@ -153,11 +153,11 @@ impl Credits {
 
 impl Creditor {
     /// Tells the Dispatcher that packets of lesser numbers cause no more output.
-    pub(super) fn tell(&mut self, passed: u64) {
+    pub(super) fn grant(&mut self, passed: u64) {
         if passed > self.passed {
             self.passed = passed;
             // If the queue is closed the Dispatcher is gone and needs no credit.
-            let _ = self.told.try_push(passed);
+            let _ = self.passed_numbers.try_push(passed);
         }
     }
 }

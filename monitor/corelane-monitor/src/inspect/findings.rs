@@ -14,7 +14,7 @@ pub struct Findings {
     /// Conversations by protocol, over TCP and over UDP.
     pub protocols: BTreeMap<(Protocol, bool), Volume>,
     /// Conversations with payload whose protocol was not identified, over UDP and over TCP.
-    pub untold: [Volume; 2],
+    pub unidentified: [Volume; 2],
     /// Conversations without payload, over UDP and over TCP.
     pub silent: [Volume; 2],
     /// The number of conversations that ended as new, established and closed.
@@ -77,7 +77,7 @@ impl Findings {
         let is_tcp = conversation.is_tcp();
         let volume = match protocol {
             Some(protocol) => self.protocols.entry((protocol, is_tcp)).or_default(),
-            None if payload => &mut self.untold[usize::from(is_tcp)],
+            None if payload => &mut self.unidentified[usize::from(is_tcp)],
             None => &mut self.silent[usize::from(is_tcp)],
         };
         let both =
@@ -96,7 +96,7 @@ impl Findings {
             self.protocols.entry(*key).or_default().add(volume);
         }
         for (sum, volume) in
-            self.untold.iter_mut().chain(&mut self.silent).zip(other.untold.iter().chain(&other.silent))
+            self.unidentified.iter_mut().chain(&mut self.silent).zip(other.unidentified.iter().chain(&other.silent))
         {
             sum.add(volume);
         }
@@ -112,7 +112,7 @@ impl Findings {
 
     /// The conversations over UDP and over TCP.
     pub(crate) fn flows(&self) -> [u64; 2] {
-        let mut flows = [0, 1].map(|carrier| self.untold[carrier].flows + self.silent[carrier].flows);
+        let mut flows = [0, 1].map(|carrier| self.unidentified[carrier].flows + self.silent[carrier].flows);
         for ((_, is_tcp), volume) in &self.protocols {
             flows[usize::from(*is_tcp)] += volume.flows;
         }

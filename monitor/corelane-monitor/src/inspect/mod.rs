@@ -89,6 +89,7 @@ mod talk;
 pub use collect::Found;
 pub use findings::{Findings, Seen};
 pub(crate) use pipeline::start;
+pub(crate) use queues::queued_bytes;
 pub(crate) use share::Sharing;
 
 use crate::eve::Events;

@@ -8,7 +8,7 @@ use super::item::{Frame, Item};
 use super::lines::Spares;
 use super::queues::{HARVESTS, channels, output};
 use super::share::{self, Inlet, Shares, Sharing, sub_analysis};
-use super::stage::{ENOUGH, Harvest, Stage};
+use super::stage::{ENOUGH, Harvest, Numbers, Stage};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::job::{Job, Observer};
@@ -22,8 +22,8 @@ use crate::steps::step_of;
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::Record;
 use std::cell::RefCell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// The most items that a stage takes at a time.
@@ -43,9 +43,10 @@ pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
     let of_steps = continuous.as_ref().map(|_| Settings { counting: None, top: 0, ..settings.clone() });
     let settings = of_steps.as_ref().unwrap_or(settings);
     let stages = Stages { settings, continuous: continuous.as_ref(), inspection, plan, pins };
+    observer.progress.set(0, 0);
     stages.as_dispatcher(|| match rings.pop() {
         Some(sources) if rings.is_empty() && plan.analyzers == 0 => match stages.shares() {
-            true => stages.alone_with_slots(sources, observer),
+            true => Ok(stages.alone_with_slots(sources, observer)),
             false => Ok(stages.alone(sources, observer)),
         },
         last => {
@@ -89,7 +90,8 @@ impl Stages<'_> {
         let share = |ring: usize| ((self.plan.analyzers + count - 1 - ring) / count).max(1);
         let mut counts: Vec<_> = (0..count).map(share).collect();
         let run = &self.new_run();
-        let (mut fronts, mut backs, mut tolds, mut harvests) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut fronts, mut backs, mut from_dispatchers, mut harvests) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (ring, (sources, count)) in rings.into_iter().zip(&mut counts).enumerate() {
             let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
             // Without a bound: at most one end for each packet on its way is in it.
@@ -101,8 +103,8 @@ impl Stages<'_> {
                 let ends = slots.into_iter().zip(inlets).map(share::ends).collect::<Result<Vec<_>, _>>();
                 let (outlets, inlets): (_, Vec<_>) = ends.map_err(PlanError::Queue)?.into_iter().unzip();
                 let own = senders.pop().expect("one more than stages");
-                let shares = Shares::new(self.plan.sharing(), self.settings, run, outlets, own);
-                (Front::Slots(Box::new(shares)), inlets.into_iter().map(Back::Slots).collect())
+                let shares = Shares::new(self.plan.sharing(), self.settings, run, outlets);
+                (Front::Slots(Box::new(shares), own), inlets.into_iter().map(Back::Slots).collect())
             } else {
                 let (items, inlets) = channels(capacity, *count)?;
                 (Front::Items(Box::new(Feed::new(items, credits))), inlets.into_iter().map(Back::Items).collect())
@@ -111,12 +113,11 @@ impl Stages<'_> {
             harvests.extend(queues.into_iter().enumerate().map(|(stage, queue)| (ring, stage, queue)));
             backs.extend(inlets.into_iter().zip(senders).map(|(inlet, sender)| (ring, inlet, sender)));
             fronts.push((sources, front, steps_in));
-            tolds.push((steps, creditor));
+            from_dispatchers.push((steps, creditor));
         }
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
         let end = &OnceLock::new();
         let spares = &Spares::default();
-        let damage = &Mutex::new(damage);
         // A panic ends all Dispatchers, as it surfaces when the last one has ended.
         let broken = &AtomicBool::new(false);
         Ok(thread::scope(|scope| {
@@ -132,8 +133,10 @@ impl Stages<'_> {
                                 application(stage, items, sender, &end)
                             }
                             Back::Slots(slots) => {
-                                let result = sub_analysis(self.settings, run, slots, sender, || end().1);
-                                (result, Findings::default())
+                                let mut sender = sender;
+                                let result =
+                                    sub_analysis(self.settings, run, slots, &mut into(&mut sender), || end().1);
+                                Numbers::of_headers(result)
                             }
                         }
                     };
@@ -143,14 +146,13 @@ impl Stages<'_> {
             let last = 1 + stages.len();
             let last_stage = spawn(scope, "output", move || {
                 self.pins.pin(last);
-                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, tolds, out)
+                output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, from_dispatchers, out)
             });
             let dispatch = move |(sources, mut front, mut ends): (I, Front, Producer<StepEnd, Linked>)| {
                 let _panic = OnPanic(broken);
-                let damage = |number, error| damage.lock().unwrap_or_else(PoisonError::into_inner)(number, error);
                 // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-                let told = |end| drop(ends.push(end));
-                let clock = self.dispatch(sources, run, &mut front, told, progress, broken, damage);
+                let step_ended = |end| drop(ends.push(end));
+                let clock = self.dispatch(sources, run, &mut front, step_ended, progress, broken, damage);
                 (clock, front, ends)
             };
             let mut fronts = fronts.into_iter();
@@ -206,12 +208,12 @@ impl Stages<'_> {
         sources: impl IntoIterator<Item = S>,
         run: &Run,
         front: &mut Front,
-        told: impl FnMut(StepEnd),
+        step_ended: impl FnMut(StepEnd),
         progress: &Progress,
         broken: &AtomicBool,
-        mut damage: impl FnMut(usize, S::Error),
+        damage: &dyn Fn(usize, S::Error),
     ) -> Clock {
-        let state = RefCell::new((self.dispatcher(run), front, told));
+        let state = RefCell::new((self.dispatcher(run), front, step_ended));
         read(
             sources,
             progress,
@@ -221,20 +223,20 @@ impl Stages<'_> {
                 }
                 broken.load(Relaxed)
             },
-            &mut damage,
+            damage,
             |source| {
-                let (clock, front, told) = &mut *state.borrow_mut();
+                let (clock, front, step_ended) = &mut *state.borrow_mut();
                 let before = (clock.dispatcher.packets(), clock.dispatcher.bytes());
                 let read = match front {
-                    Front::Items(feed) => read_items(source, clock, feed, told, progress),
-                    Front::Slots(shares) => read_slots(source, &mut clock.dispatcher, shares),
+                    Front::Items(feed) => read_items(source, clock, feed, step_ended, progress),
+                    Front::Slots(shares, own) => read_slots(source, &mut clock.dispatcher, shares, &mut into(own)),
                 };
                 progress.add(clock.dispatcher.packets() - before.0, clock.dispatcher.bytes() - before.1);
                 read
             },
             |time_ns| {
-                let (clock, front, told) = &mut *state.borrow_mut();
-                pass(clock, front, told, progress, time_ns);
+                let (clock, front, step_ended) = &mut *state.borrow_mut();
+                pass(clock, front, step_ended, progress, time_ns);
             },
         );
         state.into_inner().0
@@ -254,34 +256,27 @@ impl Stages<'_> {
     fn alone_with_slots<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
-        Observer { progress, mut damage, found: out }: Observer<'_, S::Error>,
-    ) -> Result<(Report, Findings), PlanError> {
+        Observer { progress, damage, found: out }: Observer<'_, S::Error>,
+    ) -> (Report, Findings) {
         let (run, spares) = (self.new_run(), Spares::default());
-        // One harvest for each read, taken behind it, and one at the end.
-        let (harvests, mut queue) = spsc::try_channel(2).map_err(PlanError::Queue)?;
-        let mut shares = Shares::new(Sharing::Fixed, self.settings, &run, Vec::new(), harvests);
+        let mut shares = Shares::new(Sharing::Fixed, self.settings, &run, Vec::new());
         let mut dispatcher = Dispatcher::new(&run, self.settings);
         let mut collector = Collector::new(&[1], self.settings, None, &spares);
-        let mut take = || {
-            let _ = queue.try_pop_each(usize::MAX, |harvest| collector.add(0, 0, harvest));
-        };
         let each = |source: &mut S| {
-            let read = read_slots(source, &mut dispatcher, &mut shares);
-            take();
+            let read = read_slots(source, &mut dispatcher, &mut shares, &mut |harvest| collector.add(0, 0, harvest));
             progress.set(dispatcher.packets(), dispatcher.bytes());
             read
         };
-        read(sources, progress, || false, &mut damage, each, |_| {});
-        let result = shares.finish(dispatcher.max_time());
-        take();
-        Ok(collector.finish(&[dispatcher], vec![(result, Findings::default())], [None], out))
+        read(sources, progress, || false, damage, each, |_| {});
+        let result = shares.finish(dispatcher.max_time(), &mut |harvest| collector.add(0, 0, harvest));
+        collector.finish(&[dispatcher], vec![Numbers::of_headers(result)], [None], out)
     }
 
     /// Runs all stages in this thread.
     fn alone<S: Source>(
         self,
         sources: impl IntoIterator<Item = S>,
-        Observer { progress, mut damage, found: out }: Observer<'_, S::Error>,
+        Observer { progress, damage, found: out }: Observer<'_, S::Error>,
     ) -> (Report, Findings) {
         let run = self.new_run();
         let spares = Spares::default();
@@ -292,7 +287,7 @@ impl Stages<'_> {
             sources,
             progress,
             || false,
-            &mut damage,
+            damage,
             |source| {
                 let (clock, stage, collector, marks, out) = &mut *state.borrow_mut();
                 let read = read_ahead(source, READ, |mut record| {
@@ -318,12 +313,12 @@ impl Stages<'_> {
                         stage.packet(number, &frame);
                     }
                     if stage.waiting() >= ENOUGH {
-                        collector.add(0, 0, stage.take());
+                        stage.send(&mut |harvest| collector.add(0, 0, harvest));
                         collector.drain(&mut *out);
                     }
                 });
                 stage.pass(clock.dispatcher.packets() + 1);
-                collector.add(0, 0, stage.take());
+                stage.send(&mut |harvest| collector.add(0, 0, harvest));
                 collector.drain(out);
                 progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
                 read
@@ -337,13 +332,13 @@ impl Stages<'_> {
                 }
                 collector.end(0, end);
                 // The next read may wait for long.
-                collector.add(0, 0, stage.take());
+                stage.send(&mut |harvest| collector.add(0, 0, harvest));
                 collector.drain(out);
             },
         );
         let (Clock { dispatcher, .. }, mut stage, mut collector, _, mut out) = state.into_inner();
-        let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time());
-        collector.add(0, 0, stage.take());
+        let out_of_stage = &mut |harvest| collector.add(0, 0, harvest);
+        let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time(), out_of_stage);
         collector.drain(&mut out);
         collector.finish(&[dispatcher], vec![numbers], [None], out)
     }
@@ -380,8 +375,8 @@ impl Drop for OnPanic<'_> {
 enum Front {
     /// Packets, for stages that decode them.
     Items(Box<Feed>),
-    /// Decoded packets.
-    Slots(Box<Shares>),
+    /// Decoded packets, and the harvests of the Dispatcher's own analysis.
+    Slots(Box<Shares>, Producer<Harvest>),
 }
 
 /// A stage's end of that queue.
@@ -391,11 +386,12 @@ enum Back {
 }
 
 impl Front {
-    /// Whether another stage has panicked.
+    /// Whether another stage has panicked: no stage closes its queue before the Dispatcher has closed all of its own.
+    /// The panic surfaces where the stage is joined, so the Dispatcher stops reading.
     fn is_broken(&self) -> bool {
         match self {
             Front::Items(feed) => feed.is_broken(),
-            Front::Slots(shares) => shares.is_broken(),
+            Front::Slots(shares, own) => own.is_closed() || shares.is_broken(),
         }
     }
 
@@ -403,7 +399,7 @@ impl Front {
     fn finish(self, max_time: u64) -> Option<PartialResult> {
         match self {
             Front::Items(_) => None,
-            Front::Slots(shares) => Some(shares.finish(max_time)),
+            Front::Slots(shares, mut own) => Some(shares.finish(max_time, &mut into(&mut own))),
         }
     }
 }
@@ -414,7 +410,7 @@ fn read_items<S: Source>(
     source: &mut S,
     clock: &mut Clock,
     feed: &mut Feed,
-    told: &mut impl FnMut(StepEnd),
+    step_ended: &mut impl FnMut(StepEnd),
     progress: &Progress,
 ) -> Result<usize, S::Error> {
     feed.records_in(source.memory());
@@ -423,7 +419,7 @@ fn read_items<S: Source>(
             if end.snapshot.is_some() {
                 feed.ask(progress);
             }
-            told(end);
+            step_ended(end);
         }
         let place = clock.dispatcher.locate(&record);
         feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
@@ -434,16 +430,21 @@ fn read_items<S: Source>(
 
 /// Reads and decodes some records.
 #[inline]
-fn read_slots<S: Source>(source: &mut S, dispatcher: &mut Dispatcher, shares: &mut Shares) -> Result<usize, S::Error> {
+fn read_slots<S: Source>(
+    source: &mut S,
+    dispatcher: &mut Dispatcher,
+    shares: &mut Shares,
+    out: &mut impl FnMut(Harvest),
+) -> Result<usize, S::Error> {
     let read = source.read(shares.read(), |record| {
         dispatcher.record(&record, |partition, slot| shares.push(partition, slot));
     });
-    shares.after_read(read.as_ref().map_or(0, |&records| records));
+    shares.after_read(read.as_ref().map_or(0, |&records| records), out);
     read
 }
 
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
+fn pass(clock: &mut Clock, front: &mut Front, step_ended: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
     // For slots it does not.
     let Front::Items(feed) = front else { return };
     let Some(end) = clock.pass(time_ns) else { return };
@@ -451,7 +452,7 @@ fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), pr
         feed.ask(progress);
     }
     let (number, begun_ns) = (end.number, end.begun_ns);
-    told(end);
+    step_ended(end);
     feed.pass(number, begun_ns);
 }
 
@@ -494,7 +495,7 @@ fn read<S: Source>(
     sources: impl IntoIterator<Item = S>,
     progress: &Progress,
     mut is_broken: impl FnMut() -> bool,
-    damage: &mut impl FnMut(usize, S::Error),
+    damage: &dyn Fn(usize, S::Error),
     mut read: impl FnMut(&mut S) -> Result<usize, S::Error>,
     mut pass: impl FnMut(u64),
 ) {
@@ -524,24 +525,27 @@ fn application(
     mut inlet: Consumer<Item>,
     mut sender: Producer<Harvest>,
     end: &dyn Fn() -> (u64, u64),
-) -> (PartialResult, Findings) {
+) -> Numbers {
     let mut items = Vec::with_capacity(BATCH);
     let mut sent = 0;
-    // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-    let mut send = |stage: &mut Stage<'_>| drop(sender.push(stage.take()));
+    let out = &mut into(&mut sender);
     while let Ok(popped) = inlet.pop_batch(&mut items, BATCH) {
-        stage.follow(&mut items, &mut send);
+        stage.follow(&mut items, out);
         sent += popped;
         // Sends now and then, and when there is nothing else to do.
         if (sent >= 4 * BATCH || inlet.is_empty()) && stage.has_news() {
-            send(&mut stage);
+            stage.send(out);
             sent = 0;
         }
     }
     let (packets, max_time) = end();
-    let result = stage.finish(packets, max_time);
-    send(&mut stage);
-    result
+    stage.finish(packets, max_time, out)
+}
+
+/// Sends harvests into a queue. If it is closed the output stage has panicked, and the panic surfaces where it is
+/// joined.
+fn into(queue: &mut Producer<Harvest>) -> impl FnMut(Harvest) {
+    |harvest| drop(queue.push(harvest))
 }
 
 #[cfg(test)]
@@ -576,7 +580,7 @@ mod tests {
             let (outlet, inlet) = share::ends(spsc::channel(100_000)).unwrap();
             let (harvests, harvests_in) = spsc::channel(64);
             let (settings, run, plan) = (&Settings::default(), Run::new(), &Plan::default());
-            let shares = Shares::new(Sharing::Fixed, settings, &run, vec![outlet], harvests);
+            let shares = Shares::new(Sharing::Fixed, settings, &run, vec![outlet]);
             let (failing_sub, _sub) = if sub_panics { (Some(inlet), None) } else { (None, Some(inlet)) };
             let (failing_main, _main) = if main_panics { (Some(harvests_in), None) } else { (None, Some(harvests_in)) };
             let mut reads = 0;
@@ -584,8 +588,8 @@ mod tests {
             let source = Failing { reader, reads: &mut reads, ends: Some((failing_sub, failing_main)) };
             let inspection = &Inspection { payload: false, ..Inspection::default() };
             let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::new(&[]).unwrap() };
-            let (mut front, broken) = (Front::Slots(Box::new(shares)), AtomicBool::new(false));
-            let damage = |_, error| panic!("{error}");
+            let (mut front, broken) = (Front::Slots(Box::new(shares), harvests), AtomicBool::new(false));
+            let damage = &|_, error| panic!("{error}");
             stages.dispatch([source], &run, &mut front, |_| {}, &Progress::new(), &broken, damage);
             assert_eq!(reads, expected, "{sub_panics} {main_panics}");
         }

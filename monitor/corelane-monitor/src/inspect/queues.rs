@@ -2,15 +2,27 @@
 
 use super::collect::{Collector, Found, StepEnd};
 use super::feed::Creditor;
+use super::item::Item;
 use super::lines::Key;
 use super::stage::Harvest;
 use crate::plan::PlanError;
+use crate::slot::Slot;
+use crate::state_report::{StateReport, TOGETHER};
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane::wait::Select;
 
 /// The most harvests in a queue. As many more are with the output stage while it gives them out: of each stage at most
 /// 2 MB of lines are on their way, however the threads are scheduled, where the stages are in step.
 pub(super) const HARVESTS: usize = 16;
+
+/// The bytes that the queues of one stage hold at most, of which one is of slots or items, and one of harvests with
+/// state reports. What else is in harvests, and the memory of packets, has bounds of its own.
+pub(crate) fn queued_bytes(capacity: usize) -> u64 {
+    const { assert!(size_of::<Slot>() == size_of::<Item>()) };
+    // One harvest is with the output stage.
+    let reports = (capacity.min(HARVESTS) + 1) * TOGETHER * size_of::<StateReport>();
+    (capacity as u64).saturating_mul(size_of::<Slot>() as u64).saturating_add(reports as u64)
+}
 
 /// What gets all that is found.
 pub(super) type Out<'a> = &'a mut (dyn FnMut(Found<'_>) + Send);
@@ -57,7 +69,7 @@ pub(super) fn output<'a, 'b>(
         collector.drain(out);
         for (ring, (_, creditor)) in rings.iter_mut().enumerate() {
             // Also where all stages of the ring are over: its Dispatcher may wait for credit, and has to find that out.
-            creditor.tell(collector.passed(ring));
+            creditor.grant(collector.passed(ring));
         }
     }
     (collector, out)

@@ -39,6 +39,7 @@ use crate::partial_result::PartialResult;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
+use crate::state_report::TOGETHER;
 use corelane::error::{ChannelError, TryPushError};
 use corelane::spsc::{self, Consumer, Producer};
 use corelane::wait::Select;
@@ -90,9 +91,6 @@ const BATCH: usize = 1024;
 
 /// When it has kept this many slots of awaited partitions, the Dispatcher waits for their state.
 const KEPT: usize = 1 << 16;
-
-/// State reports that a busy stage gathers before it sends them, as each send is a wake-up for the output stage.
-const REPORTS: usize = 64;
 
 /// Some partitions with their state.
 type Moved = Vec<(u8, PartitionState)>;
@@ -178,7 +176,6 @@ pub(super) struct Shares {
     /// The owner of each partition, as an index into `gathered`. It gets the partition's packets.
     owners: [u16; PARTITIONS],
     own: SubAnalyzer,
-    harvests: Producer<Harvest>,
     /// The outlet that is going to return partitions.
     awaited: Option<usize>,
     /// Slots of the Dispatcher's share while it awaits partitions.
@@ -190,13 +187,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(
-        sharing: Sharing,
-        settings: &Settings,
-        run: &Run,
-        outlets: Vec<Outlet>,
-        harvests: Producer<Harvest>,
-    ) -> Self {
+    pub(super) fn new(sharing: Sharing, settings: &Settings, run: &Run, outlets: Vec<Outlet>) -> Self {
         let count = outlets.len();
         let gathered = (0..=count).map(|_| Gathered { slots: [Slot::default(); GATHER], count: 0 }).collect();
         Shares {
@@ -205,7 +196,6 @@ impl Shares {
             gathered,
             owners: std::array::from_fn(|partition| analyzer_of(partition as u8, count) as u16),
             own: SubAnalyzer::new(settings, run),
-            harvests,
             awaited: None,
             kept: Vec::new(),
             looked: Instant::now(),
@@ -214,10 +204,9 @@ impl Shares {
         }
     }
 
-    /// Whether another stage has panicked: no stage closes its queue before the Dispatcher has closed all of its own.
-    /// The panic surfaces where the stage is joined, so the Dispatcher stops reading.
+    /// Whether a SubAnalyzer has panicked.
     pub(super) fn is_broken(&self) -> bool {
-        self.harvests.is_closed() || self.outlets.iter().any(|outlet| outlet.slots.is_closed())
+        self.outlets.iter().any(|outlet| outlet.slots.is_closed())
     }
 
     /// The most records to read at once.
@@ -256,10 +245,10 @@ impl Shares {
     }
 
     /// `records` more records have been read, and the next may take long to come.
-    pub(super) fn after_read(&mut self, records: usize) {
+    pub(super) fn after_read(&mut self, records: usize, out: &mut impl FnMut(Harvest)) {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(false);
-        send(&mut self.own, &mut self.harvests);
+        Harvest::send(self.own.take_reports(), out);
         self.records += records as u64;
         if self.records >= self.sharing.period() {
             self.records = 0;
@@ -353,13 +342,11 @@ impl Shares {
     }
 
     /// The capture is over: closes the outlets, and finishes the Dispatcher's own share.
-    pub(super) fn finish(mut self, max_time: u64) -> PartialResult {
+    pub(super) fn finish(mut self, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(true);
         self.outlets.clear();
-        let result = self.own.finish(max_time);
-        send(&mut self.own, &mut self.harvests);
-        result
+        finish(self.own, max_time, out)
     }
 }
 
@@ -368,7 +355,7 @@ pub(super) fn sub_analysis(
     settings: &Settings,
     run: &Run,
     inlet: Inlet,
-    mut harvests: Producer<Harvest>,
+    out: &mut impl FnMut(Harvest),
     max_time: impl FnOnce() -> u64,
 ) -> PartialResult {
     let mut inlets = Select::new();
@@ -398,18 +385,23 @@ pub(super) fn sub_analysis(
             if popped == 0 {
                 break;
             }
-            if analyzer.reports().len() >= REPORTS {
-                send(&mut analyzer, &mut harvests);
+            // A busy stage gathers some, as each harvest is a wake-up for the output stage.
+            if analyzer.reports().len() >= TOGETHER {
+                Harvest::send(analyzer.take_reports(), out);
             }
         }
         // The queue is empty: sends the reports that are left, even a few.
-        send(&mut analyzer, &mut harvests);
+        Harvest::send(analyzer.take_reports(), out);
         if closed {
             break;
         }
     }
-    let result = analyzer.finish(max_time());
-    send(&mut analyzer, &mut harvests);
+    finish(analyzer, max_time(), out)
+}
+
+fn finish(mut analyzer: SubAnalyzer, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
+    let result = analyzer.finish_sending(max_time, &mut |reports| Harvest::send(reports, out));
+    Harvest::send(analyzer.take_reports(), out);
     result
 }
 
@@ -428,17 +420,42 @@ fn obey(analyzer: &mut SubAnalyzer, wish: Wish, returns: &mut Producer<Moved>) {
     }
 }
 
-fn send(analyzer: &mut SubAnalyzer, harvests: &mut Producer<Harvest>) {
-    if !analyzer.reports().is_empty() {
-        // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-        let _ = harvests.push(Harvest::of_reports(analyzer.take_reports().collect()));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inspect::queues::HARVESTS;
+    use corelane_net::decode::{TCP, Transport};
     use std::thread;
+
+    /// `limit_memory` counts on it.
+    #[test]
+    fn a_harvest_has_few_reports() {
+        const PORTS: u16 = 5000;
+        let (mut outlet, inlet) = ends(spsc::channel(64)).unwrap();
+        let (mut harvests, mut harvested) = spsc::channel(HARVESTS);
+        let (settings, run) = (Settings::default(), Run::new());
+        let lengths = thread::scope(|scope| {
+            let (settings, run) = (&settings, &run);
+            scope.spawn(move || {
+                sub_analysis(settings, run, inlet, &mut |harvest| drop(harvests.push(harvest)), || u64::MAX)
+            });
+            // One partition, whose attempts all fail at the end.
+            let syn = |destination_port| Transport {
+                source: 9,
+                destination: 3,
+                source_port: 1000,
+                destination_port,
+                protocol: TCP,
+                flags: 2,
+                hops: 64,
+            };
+            (1..=PORTS).for_each(|port| outlet.send(&[Slot::v4(&run.keys, 0, 60, &syn(port))]));
+            drop(outlet);
+            std::iter::from_fn(|| Some(harvested.pop().ok()?.reports.len())).collect::<Vec<_>>()
+        });
+        assert_eq!(lengths.iter().sum::<usize>(), usize::from(PORTS));
+        assert!(lengths.iter().all(|&length| length <= TOGETHER), "{lengths:?}");
+    }
 
     #[test]
     fn the_wait_for_partitions_is_counted() {
@@ -450,9 +467,8 @@ mod tests {
     /// The time that a Dispatcher counts as waited, for a SubAnalyzer that sleeps for `nap` first.
     fn wait_for_partitions(nap: Duration) -> Duration {
         let (outlet, mut inlet) = ends(spsc::channel(64)).unwrap();
-        let (reports, _reports) = spsc::channel(64);
         let (settings, run) = (Settings::default(), Run::new());
-        let mut shares = Shares::new(Sharing::Even, &settings, &run, vec![outlet], reports);
+        let mut shares = Shares::new(Sharing::Even, &settings, &run, vec![outlet]);
         shares.take(0, 3);
         shares.receive(false);
         assert_eq!(shares.outlets[0].waited, Duration::ZERO);

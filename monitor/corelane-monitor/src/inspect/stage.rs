@@ -10,6 +10,7 @@ use super::lines::{Key, Lines, Spares};
 use super::records::Records;
 use super::talk::Talk;
 use crate::analyzer::SubAnalyzer;
+use crate::analyzer::kept::Trials;
 use crate::continuous::{Continuous, Detector, SIFTED, SLOTS};
 use crate::dispatch::Sink;
 use crate::eve::Events;
@@ -20,13 +21,13 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::source::LINE;
-use crate::state_report::StateReport;
+use crate::state_report::{StateReport, TOGETHER};
 use crate::steps::{begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::conversation::{Partition, Side};
 use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
-use std::sync::Arc;
+use std::vec::Drain;
 
 /// What a stage has found, for the output stage.
 #[derive(Debug, Default)]
@@ -40,14 +41,33 @@ pub(crate) struct Harvest {
 }
 
 impl Harvest {
-    /// Of a stage that finds no lines.
-    pub(super) fn of_reports(reports: Vec<StateReport>) -> Self {
-        Harvest { reports, ..Harvest::default() }
+    /// Gives `out` reports, in harvests that have nothing else.
+    pub(super) fn send(mut reports: Drain<'_, StateReport>, out: &mut impl FnMut(Harvest)) {
+        while reports.len() > 0 {
+            out(Harvest { reports: reports.by_ref().take(TOGETHER).collect(), ..Harvest::default() });
+        }
     }
 }
 
 /// What a stage has counted.
-pub(crate) type Numbers = (PartialResult, Findings);
+pub(crate) type Counts = (PartialResult, Findings);
+
+/// All that a stage knows, at a mark that asks for it and at the end.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(super) counts: Counts,
+    /// The facts for people since the last time, if they are gathered.
+    pub(super) facts: Option<StageFacts>,
+    /// All attempts and probes of a capture that is over, if facts are gathered.
+    pub(super) trials: Option<Trials>,
+}
+
+impl Numbers {
+    /// Those of a stage that looks at headers alone.
+    pub(super) fn of_headers(result: PartialResult) -> Self {
+        Numbers { counts: (result, Findings::default()), facts: None, trials: None }
+    }
+}
 
 /// The scan detector of a stage.
 enum Scanner {
@@ -80,16 +100,23 @@ impl Scanner {
         }
     }
 
-    fn take_reports(&mut self) -> Vec<StateReport> {
+    fn take_reports(&mut self) -> Drain<'_, StateReport> {
         match self {
-            Scanner::Whole(analyzer) => analyzer.take_reports().collect(),
-            Scanner::Stepped(detector) => detector.take_reports().collect(),
+            Scanner::Whole(analyzer) => analyzer.take_reports(),
+            Scanner::Stepped(detector) => detector.take_reports(),
         }
     }
 
-    fn finish(&mut self, max_time: u64) -> PartialResult {
+    fn take_trials(&mut self) -> Option<Trials> {
         match self {
-            Scanner::Whole(analyzer) => analyzer.finish(max_time),
+            Scanner::Whole(analyzer) => analyzer.take_trials(),
+            Scanner::Stepped(_) => None,
+        }
+    }
+
+    fn finish(&mut self, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
+        match self {
+            Scanner::Whole(analyzer) => analyzer.finish_sending(max_time, &mut |reports| Harvest::send(reports, out)),
             Scanner::Stepped(detector) => {
                 detector.finish();
                 detector.result()
@@ -256,8 +283,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Follows the orders, and leaves none. Whenever [`ENOUGH`] waits to be taken `send` is to take it.
-    pub(super) fn follow(&mut self, items: &mut Vec<Item>, mut send: impl FnMut(&mut Self)) {
+    /// Follows the orders, and leaves none. Gives out what was found whenever there is [`ENOUGH`].
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>, out: &mut impl FnMut(Harvest)) {
         self.fetch(items);
         for item in items.drain(..) {
             match item {
@@ -276,7 +303,7 @@ impl<'a> Stage<'a> {
                 }
             }
             if self.waiting() >= ENOUGH {
-                send(self);
+                self.send(out);
             }
         }
     }
@@ -363,9 +390,8 @@ impl<'a> Stage<'a> {
         self.passed = Key::mark(number, step_of(time_ns), 0);
         self.end_steps(number, time_ns);
         if snapshot {
-            let mut numbers = self.numbers();
-            numbers.0.gathered = self.gather(time_ns);
-            self.snapshots.push(numbers);
+            let (counts, facts) = (self.counts(), self.gather(time_ns));
+            self.snapshots.push(Numbers { counts, facts, trials: None });
         }
     }
 
@@ -395,7 +421,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Takes the facts of the time before this, those of conversations that go on among them.
-    fn gather(&mut self, time_ns: u64) -> Option<Arc<StageFacts>> {
+    fn gather(&mut self, time_ns: u64) -> Option<StageFacts> {
         let facts = self.facts.as_deref_mut()?;
         let since_ns = facts.since_ns();
         for (number, cell) in (0..=u8::MAX).zip(&mut self.cells) {
@@ -408,7 +434,7 @@ impl<'a> Stage<'a> {
                 gather.count(conversation, protocol, client, kept, false);
             });
         }
-        Some(Arc::new(facts.take_before(time_ns)))
+        Some(facts.take_before(time_ns))
     }
 
     /// The first step, of those that are not over, at whose end something expires.
@@ -449,10 +475,11 @@ impl<'a> Stage<'a> {
         self.has_passed || !self.lines.is_empty() || self.scans.has_reports()
     }
 
-    /// Takes what was found so far.
-    pub(super) fn take(&mut self) -> Harvest {
+    /// Gives out what was found so far; last of all how far the stage has come.
+    pub(super) fn send(&mut self, out: &mut impl FnMut(Harvest)) {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
+        Harvest::send(self.scans.take_reports(), out);
         self.has_passed = false;
         // Lines that are empty keep their memory here.
         let lines = match self.lines.is_empty() {
@@ -460,23 +487,24 @@ impl<'a> Stage<'a> {
             false => std::mem::replace(&mut self.lines, self.spares.take()),
         };
         let snapshots = std::mem::take(&mut self.snapshots);
-        Harvest { lines, reports: self.scans.take_reports(), snapshots, passed: self.passed }
+        out(Harvest { lines, reports: Vec::new(), snapshots, passed: self.passed });
     }
 
-    /// The capture is over, after so many packets. What is left to be found is to be [taken](Stage::take) after this.
-    pub(super) fn finish(&mut self, packets: u64, max_time: u64) -> (PartialResult, Findings) {
+    /// The capture is over, after so many packets: gives out all that is left to be found.
+    pub(super) fn finish(&mut self, packets: u64, max_time: u64, out: &mut impl FnMut(Harvest)) -> Numbers {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         self.each(packets + 1, LAST, |partition, records| partition.finish(records));
         self.passed = Key::END;
-        let mut result = self.scans.finish(max_time);
+        let mut result = self.scans.finish(max_time, out);
         (result.tcp, result.malformed) = (self.tcp, self.malformed);
-        result.gathered = self.gather(max_time);
-        (result, self.findings())
+        let (facts, trials) = (self.gather(max_time), self.scans.take_trials());
+        self.send(out);
+        Numbers { counts: (result, self.findings()), facts, trials }
     }
 
     /// The numbers so far, where time passes in steps.
-    fn numbers(&self) -> Numbers {
+    fn counts(&self) -> Counts {
         let mut result = match &self.scans {
             Scanner::Stepped(detector) => detector.result(),
             Scanner::Whole(_) => PartialResult::new(Talkers::new(0, self.keys)),

@@ -16,13 +16,13 @@ impl Findings {
         for (&(protocol, _), volume) in &self.protocols {
             protocols.entry(protocol).or_default().add(volume);
         }
-        let mut told: Vec<_> = protocols.into_iter().collect();
-        told.sort_by_key(|&(protocol, volume)| (std::cmp::Reverse(volume.bytes), protocol));
-        let mut rows: Vec<_> = (told.into_iter())
+        let mut volumes: Vec<_> = protocols.into_iter().collect();
+        volumes.sort_by_key(|&(protocol, volume)| (std::cmp::Reverse(volume.bytes), protocol));
+        let mut rows: Vec<_> = (volumes.into_iter())
             .map(|(protocol, volume)| line(protocol.name(), &volume, &self.seen.of(protocol)))
             .collect();
         for (name, volumes, what) in
-            [("-", &self.untold, "payload of no known protocol"), ("-", &self.silent, "no payload")]
+            [("-", &self.unidentified, "payload of no known protocol"), ("-", &self.silent, "no payload")]
         {
             let mut sum = volumes[0];
             sum.add(&volumes[1]);

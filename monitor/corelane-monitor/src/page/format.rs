@@ -1,8 +1,8 @@
 //! Times and names as the page writes them.
 
 use crate::probe::Probe;
-use crate::report::Timestamp;
 use crate::summary::grouped;
+use crate::time::Timestamp;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -1,16 +1,16 @@
 //! The beginning of a page: the answer in a few sentences, and what was captured.
 
-use super::format::{more, ports};
 use super::html::{Html, html};
 use super::scans::sentence;
 use super::tables::More;
+use super::widgets::{address, by_host, fates, key};
 use super::{PARTS, Sight};
-use crate::facts::{HostName, Name, NameKind, Opened, Port, Talked, Told, series_of};
-use crate::report::Timestamp;
+use crate::facts::{HostName, Name, NameKind, Talked, series_of};
 use crate::summary::{bytes, duration, grouped, plural};
+use crate::time::Timestamp;
 use corelane_net::protocol::Protocol;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Scanners that the first sentences name.
@@ -76,8 +76,8 @@ fn scanned(page: &mut Html, sight: &Sight<'_>) {
     }
     let is_cut = facts.more_scanners > 0
         || facts.may_lack_answers
-        || facts.scanners.iter().any(|scanner| scanner.told.more_open);
-    let open = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.told.open));
+        || facts.scanners.iter().any(|scanner| scanner.details.more_open);
+    let open = by_host(facts.scanners.iter().flat_map(|scanner| &scanner.details.open));
     html!(page, "<p><span class=\"bad\">" {plural(scanners, "host")} " ran " {plural(scans, "scan")} "</span>; ");
     match open.len() as u64 {
         0 if is_cut => html!(page, "nothing was seen open, as far as was kept."),
@@ -96,27 +96,6 @@ fn scanned(page: &mut Html, sight: &Sight<'_>) {
         html!(page, "<li>and " {plural(more, "other scanner")} ", see <a href=\"#scans\">Scans</a></li>");
     }
     page.raw("</ul>");
-}
-
-/// The ports of each host, those of TCP first.
-fn by_host<'a>(open: impl Iterator<Item = &'a Opened>) -> BTreeMap<IpAddr, Vec<Port>> {
-    let mut hosts = BTreeMap::<IpAddr, Vec<Port>>::new();
-    open.for_each(|open| hosts.entry(open.host).or_default().push(open.port));
-    hosts.values_mut().for_each(|ports| {
-        ports.sort_unstable_by_key(|port| (!port.is_tcp, port.number));
-        ports.dedup();
-    });
-    hosts
-}
-
-/// Ports, those of UDP marked as such.
-fn ports_of(all: &[Port]) -> String {
-    let of = |is_tcp| ports(all.iter().filter(|port| port.is_tcp == is_tcp).map(|port| port.number));
-    match [of(true), of(false)] {
-        [tcp, udp] if udp.is_empty() => tcp,
-        [tcp, udp] if tcp.is_empty() => format!("UDP {udp}"),
-        [tcp, udp] => format!("{tcp}, UDP {udp}"),
-    }
 }
 
 /// A protocol with names.
@@ -313,11 +292,6 @@ fn failed(sight: &Sight<'_>) -> String {
     }
 }
 
-/// What became of attempts that failed.
-pub(super) fn fates(rejected: u64, unanswered: u64) -> String {
-    format!("{} rejected, {} unanswered", grouped(rejected), grouped(unanswered))
-}
-
 fn fact(page: &mut Html, name: &'static str, value: &str, command: Option<&str>) {
     html!(page, "<div><dt>" {name} "</dt><dd>");
     match command {
@@ -325,49 +299,4 @@ fn fact(page: &mut Html, name: &'static str, value: &str, command: Option<&str>)
         None => html!(page, { value }),
     }
     page.raw("</dd></div>");
-}
-
-/// A number with the command that shows what it counts.
-pub(super) fn key(page: &mut Html, number: &str, command: &str) {
-    // The page only grows, so no place comes twice.
-    let id = format!("k{}", page.as_bytes().len());
-    html!(page, "<button class=\"k\" popovertarget=\"" {&id} "\">" {number} "</button><code popover id=\"" {&id} "\">"
-        {command} "</code>");
-}
-
-/// What a scan found open, host by host, at most so many ports in all.
-pub(super) fn open(page: &mut Html, told: &Told, most: usize) {
-    let rest = |page: &mut Html, shown: usize| {
-        if let left @ 1.. = told.answered.saturating_sub(shown as u64) {
-            html!(page, { more(left, false) });
-        }
-    };
-    let hosts = by_host(told.open.iter());
-    let found: BTreeSet<_> = told.open.iter().map(|open| open.port).collect();
-    if let Some(port) = found.first().filter(|_| found.len() == 1 && hosts.len() > 1) {
-        html!(page, "port <b>" {ports_of(&[*port])} "</b> of ");
-        // Addresses are longer than ports.
-        for (number, host) in hosts.keys().take(most / 2).enumerate() {
-            html!(page, { if number > 0 { ", " } else { "" } });
-            address(page, *host);
-        }
-        return rest(page, hosts.len().min(most / 2));
-    }
-    let mut left = most;
-    for (number, (host, open)) in hosts.iter().enumerate() {
-        let shown = &open[..open.len().min(left)];
-        if shown.is_empty() {
-            break;
-        }
-        left -= shown.len();
-        html!(page, { if number > 0 { "; " } else { "" } });
-        address(page, *host);
-        html!(page, " port" {if open.len() == 1 { " " } else { "s " }} "<b>" {ports_of(shown)} "</b>");
-    }
-    rest(page, most - left);
-}
-
-/// An address, which filters the page by itself.
-pub(super) fn address(page: &mut Html, address: IpAddr) {
-    html!(page, "<a href=\"#ip:" {address} "\">" {address} "</a>");
 }

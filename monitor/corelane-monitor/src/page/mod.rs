@@ -26,6 +26,7 @@ mod rows;
 mod scans;
 mod tables;
 mod timeline;
+mod widgets;
 
 use crate::facts::Facts;
 use crate::inspect::Findings;

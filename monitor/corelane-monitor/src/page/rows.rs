@@ -1,9 +1,9 @@
 //! The tables of hosts, conversations, names, fingerprints, protocols and unknown payload.
 
 use super::Sight;
-use super::head::{address, key};
 use super::html::{Html, html};
 use super::tables::{Column, NO_MORE, begin, end, hosts, number, row};
+use super::widgets::{address, key};
 use crate::facts::{Few, Host, HostName, Name, NameKind, Port, SERIES, Span, Talked, Tally};
 use crate::summary::{bytes, grouped};
 use corelane_net::conversation::State;
@@ -285,7 +285,7 @@ fn write_protocols(page: &mut Html, sight: &Sight<'_>) {
         text
     };
     let rest =
-        [("unknown", &findings.untold, "payload of no known protocol"), ("none", &findings.silent, "no payload")];
+        [("unknown", &findings.unidentified, "payload of no known protocol"), ("none", &findings.silent, "no payload")];
     let known = findings
         .protocols
         .iter()

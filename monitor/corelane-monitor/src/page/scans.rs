@@ -2,11 +2,11 @@
 
 use super::Sight;
 use super::format::{by, ports, rate};
-use super::head::{address, fates, key, open};
 use super::html::{Html, html};
 use super::picture::{Series, bars, cells};
 use super::tables::{Column, begin, end, row};
-use crate::facts::{Attempts, COLUMNS, Row, Scanner, Span, Story, Told, Tries};
+use super::widgets::{address, fates, key, open};
+use crate::facts::{Attempts, COLUMNS, Row, ScanDetails, Scanner, Span, Story, Tries};
 use crate::probe::Probe;
 use crate::report::Alert;
 use crate::summary::{duration, grouped, plural};
@@ -27,12 +27,12 @@ const OPEN: [usize; 2] = [12, 6];
 
 /// Says what a scanner did.
 pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
-    let told = &scanner.told;
+    let details = &scanner.details;
     let probes: Vec<_> = scanner.probes.iter().map(|probe| by(*probe)).collect();
     page.raw(" scanned ");
     let stories = || sight.facts.stories.iter().filter(|story| story.scan.source() == scanner.source);
     let most = |of: &dyn Fn(&Alert) -> bool| {
-        stories().filter(|story| of(&story.scan)).map(|story| story.scan.count() + story.told.answered).max()
+        stories().filter(|story| of(&story.scan)).map(|story| story.scan.count() + story.details.answered).max()
     };
     let hosts: BTreeSet<_> = stories().filter_map(|story| vertical(&story.scan)).collect();
     let by_host = most(&|scan| vertical(scan).is_some());
@@ -53,19 +53,19 @@ pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     if hosts.is_empty() && across.is_empty() {
         html!(page, {plural(scanner.ports, "port")} " of " {plural(scanner.rows.len() as u64, "host")});
     }
-    let Span(first, last) = told.span;
+    let Span(first, last) = details.span;
     html!(page, " (" {probes.join(", ")} ") from " {sight.clock.time(first)} " to " {sight.clock.time(last)});
-    let (Span(begin, end), _) = told.most();
+    let (Span(begin, end), _) = details.most();
     if end.saturating_sub(begin) < last.saturating_sub(first) / 2 {
         html!(page, ", most of it in " {duration(end - begin)} " from " {sight.clock.time(begin)});
     }
     page.raw("; ");
-    if told.open.is_empty() {
+    if details.open.is_empty() {
         html!(page, "nothing was seen open.");
         return;
     }
     html!(page, "<span class=\"bad\">open</span>: ");
-    open(page, told, OPEN[0]);
+    open(page, details, OPEN[0]);
     page.raw(".");
 }
 
@@ -118,7 +118,7 @@ pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
 }
 
 fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
-    let told = &scanner.told;
+    let details = &scanner.details;
     html!(page, "<section class=\"card\"><h3>");
     address(page, scanner.source);
     html!(page, "</h3><p>It");
@@ -130,14 +130,14 @@ fn card(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     html!(page, "</p><p class=\"soft\">" {scans.join(", ")} "; ");
     failures(page, sight, scanner);
     page.raw("</p>");
-    attempts(page, &format!("Attempts of {} over time", scanner.source), &told.attempts);
-    scale(page, sight, told.span);
+    attempts(page, &format!("Attempts of {} over time", scanner.source), &details.attempts);
+    scale(page, sight, details.span);
     page.raw("</section>");
 }
 
 /// Says how often a scanner failed: by SYNs, as the whole capture counts them, and by other probes.
 fn failures(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
-    let (told, source) = (&scanner.told, scanner.source);
+    let (details, source) = (&scanner.details, scanner.source);
     let write = |page: &mut Html, text: &str, protocol: &str| {
         let condition = match protocol {
             "tcp" | "udp" => format!(".src_ip == \"{source}\" and .proto == \"{}\"", protocol.to_ascii_uppercase()),
@@ -145,30 +145,30 @@ fn failures(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
         };
         key(page, text, &sight.commands.attempts(&format!("{protocol} and host {source}"), &condition));
     };
-    let attempts = told.failed - told.probes;
+    let attempts = details.failed - details.probes;
     if attempts > 0 {
         write(page, &plural(attempts, "failed TCP attempt"), "tcp");
-        let end = if told.probes > 0 { "; " } else { "" };
-        html!(page, " (" {fates(told.rejected, attempts - told.rejected)} ")" {end});
+        let end = if details.probes > 0 { "; " } else { "" };
+        html!(page, " (" {fates(details.rejected, attempts - details.rejected)} ")" {end});
     }
-    if told.probes > 0 {
+    if details.probes > 0 {
         let kinds: Vec<_> = scanner.probes.iter().flatten().copied().collect();
         let protocol = match &kinds[..] {
             [Probe::Udp] => "udp",
             kinds if kinds.contains(&Probe::Udp) => "(tcp or udp)",
             _ => "tcp",
         };
-        write(page, &plural(told.probes, "failed probe"), protocol);
+        write(page, &plural(details.probes, "failed probe"), protocol);
         let kinds: Vec<_> = kinds.iter().map(Probe::to_string).collect();
         html!(page, " by " {kinds.join(", ")});
     }
 }
 
 /// What became of the attempts of a scan that failed, unless any such segment has failed.
-fn fates_of(probe: Option<Probe>, told: &Told) -> Vec<String> {
+fn fates_of(probe: Option<Probe>, details: &ScanDetails) -> Vec<String> {
     match probe {
         None => {
-            let fates = [(told.rejected, "rejected"), (told.failed - told.rejected, "unanswered")];
+            let fates = [(details.rejected, "rejected"), (details.failed - details.rejected, "unanswered")];
             fates
                 .iter()
                 .filter(|(count, _)| *count > 0)
@@ -219,8 +219,8 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
     );
     begin(page, &COLUMNS, "Scans in order of time", stories.len(), (facts.more_stories, false));
     for story in stories {
-        let Story { scan, probe, told } = story;
-        row(page, sight, told.span);
+        let Story { scan, probe, details } = story;
+        row(page, sight, details.span);
         page.raw("<td>");
         address(page, scan.source());
         html!(page, "</td><td class=\"w\">" {scan.kind()} " " {by(*probe)} "</td>");
@@ -241,18 +241,18 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
         let unit = if matches!(scan, Alert::Vertical { .. }) { "port" } else { "host" };
         html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
         key(page, &plural(scan.count(), unit), &sight.commands.attempts(&filter, &condition));
-        for fate in fates_of(*probe, told) {
+        for fate in fates_of(*probe, details) {
             html!(page, "<br><span class=\"soft\">" {fate} "</span>");
         }
         // All that are kept, for the filter: not all of them are shown.
-        let mut found: Vec<_> = told.open.iter().map(|open| open.port.number).collect();
+        let mut found: Vec<_> = details.open.iter().map(|open| open.port.number).collect();
         found.sort_unstable();
         html!(page, "</td><td data-p=\"" {ports(found)} "\">");
-        match told.open.is_empty() {
+        match details.open.is_empty() {
             true => html!(page, "none seen"),
-            false => open(page, told, OPEN[1]),
+            false => open(page, details, OPEN[1]),
         }
-        let (Span(begin, end), count) = told.most();
+        let (Span(begin, end), count) = details.most();
         let took = end.saturating_sub(begin);
         html!(page, "</td><td class=\"w\">" {sight.clock.time(begin)}
             "</td><td class=\"r\" data-v=\"" {took / 1_000_000} "\">" {duration(took)});
@@ -261,12 +261,12 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
             html!(page, "<br><span class=\"soft\">" {rate} "</span>");
         }
         page.raw("</td>");
-        let Span(first, last) = told.span;
+        let Span(first, last) = details.span;
         for time in [first, last] {
             html!(page, "<td class=\"w\">" {sight.clock.time(time)} "</td>");
         }
         page.raw("<td>");
-        attempts(page, "Attempts over time", &told.attempts);
+        attempts(page, "Attempts over time", &details.attempts);
         page.raw("</td></tr>");
     }
     end(page);

@@ -2,10 +2,10 @@
 
 use super::batch::{Batch, BatchError, SensorName};
 use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
-use crate::report::Timestamp;
 use crate::room;
 use crate::settings::Settings;
 use crate::steps::{STEP_NS, begin_of};
+use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,27 +41,29 @@ impl fmt::Display for SensorEvent {
         };
         write!(f, "sensor {}: ", self.sensor)?;
         match self.news {
-            SensorNews::Began { since_ns } => write!(f, "a run of it has begun at {}", at(since_ns)),
+            SensorNews::Began { since_ns } => write!(f, "began a run at {}", at(since_ns)),
             SensorNews::Lost { since_ns: 0, until_ns, reports: Some(reports) } => {
-                write!(f, "what it told before {} is not there any longer: {reports} failures", at(until_ns))
+                write!(f, "its batches before {} are gone: {reports} failures", at(until_ns))
             }
             SensorNews::Lost { since_ns, until_ns, reports } => {
-                write!(f, "what it saw from {} to {} is lost", at(since_ns), at(until_ns))?;
+                write!(f, "lost from {} to {}", at(since_ns), at(until_ns))?;
                 reports.map_or(Ok(()), |reports| write!(f, ": {reports} failures"))
             }
-            SensorNews::LeftOut { waiting: 0 } => f.write_str("left out, as it is silent"),
+            SensorNews::LeftOut { waiting: 0 } => f.write_str("left out: silent"),
             SensorNews::LeftOut { waiting } => {
-                write!(f, "left out, as it is behind and {waiting} failures of the others wait for it")
+                write!(f, "left out: it is behind, and {waiting} failures of other sensors wait for it")
             }
             SensorNews::Clock { behind_ns } => {
                 let seconds = behind_ns.unsigned_abs() as f64 / 1e9;
                 match behind_ns {
                     0 => f.write_str("its clock is right again"),
-                    1.. => write!(f, "its clock is {seconds:.0} s behind the one here, or its batches take so long"),
-                    _ => write!(f, "its clock is {seconds:.0} s ahead of the one here"),
+                    1.. => {
+                        write!(f, "its clock is {seconds:.0} s behind the local clock, or its batches take that long")
+                    }
+                    _ => write!(f, "its clock is {seconds:.0} s ahead of the local clock"),
                 }
             }
-            SensorNews::Back { late } => write!(f, "it is back, with {late} failures that came late"),
+            SensorNews::Back { late } => write!(f, "back, with {late} failures that came late"),
             SensorNews::Ended => f.write_str("its run has ended"),
         }
     }
@@ -107,7 +109,7 @@ pub enum SensorNews {
 /// Why a batch does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It is none.
+    /// It is not a valid batch.
     Error(BatchError),
     /// It was seen before.
     Again,
@@ -184,7 +186,7 @@ pub struct Aggregator {
     most_waiting: u64,
 }
 
-/// What a snapshot cannot be had without.
+/// The settings that a snapshot is restored with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Fixed {
     shards: (u8, u8),
@@ -219,7 +221,7 @@ const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
 
 const SNAPSHOT: &[u8; 4] = b"CLA\x03";
 
-/// Why a snapshot cannot be gone on from.
+/// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotError {
     /// It is none of this version, or damaged.
@@ -245,7 +247,7 @@ impl fmt::Display for Fixed {
         write!(
             f,
             "shards {first}-{last}, thresholds {vertical_threshold} and {horizontal_threshold}, {forget_s} s until a \
-             failure is forgotten, {suppress_s} s until a scan is told again"
+             failure is forgotten, {suppress_s} s until a scan is reported again"
         )
     }
 }
@@ -364,7 +366,7 @@ impl Aggregator {
             return Err(Refusal::Stranger(name.clone()));
         }
         let now_ns = self.begun_ns;
-        let mut tell = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
+        let mut report = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
         let sensor = self.sensors.entry(name.as_str().to_owned()).or_default();
         match sensor.epoch {
             Some(epoch) if epoch > header.epoch => return Err(Refusal::OldRun),
@@ -374,7 +376,7 @@ impl Aggregator {
                 if header.sequence > sensor.next || header.before > sensor.before {
                     let reports = header.before.checked_sub(sensor.before);
                     let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
-                    tell(until_ns, SensorNews::Lost { since_ns, until_ns, reports });
+                    report(until_ns, SensorNews::Lost { since_ns, until_ns, reports });
                 }
                 sensor.has_ended = false;
             }
@@ -382,12 +384,12 @@ impl Aggregator {
                 // What a run has left behind that was not ended.
                 if before.is_some() && !sensor.has_ended && header.since_ns > sensor.begun_ns {
                     let (since_ns, until_ns) = (sensor.begun_ns, header.since_ns);
-                    tell(until_ns, SensorNews::Lost { since_ns, until_ns, reports: None });
+                    report(until_ns, SensorNews::Lost { since_ns, until_ns, reports: None });
                 }
-                tell(header.since_ns, SensorNews::Began { since_ns: header.since_ns });
+                report(header.since_ns, SensorNews::Began { since_ns: header.since_ns });
                 if header.sequence > 0 {
                     let (until_ns, reports) = (header.since_ns, Some(header.before));
-                    tell(until_ns, SensorNews::Lost { since_ns: 0, until_ns, reports });
+                    report(until_ns, SensorNews::Lost { since_ns: 0, until_ns, reports });
                 }
                 // The clock of a new run may have been put right.
                 (sensor.epoch, sensor.has_ended, sensor.begun_ns) = (Some(header.epoch), false, header.since_ns);
@@ -407,11 +409,11 @@ impl Aggregator {
         }
         if sensor.out.is_some_and(|close_ns| sensor.begun_ns.saturating_add(close_ns) >= now_ns) {
             sensor.out = None;
-            tell(sensor.begun_ns, SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
+            report(sensor.begun_ns, SensorNews::Back { late: std::mem::take(&mut sensor.late_now) });
         }
         if header.is_last {
             sensor.has_ended = true;
-            tell(sensor.begun_ns, SensorNews::Ended);
+            report(sensor.begun_ns, SensorNews::Ended);
         }
         Ok(batch)
     }
@@ -596,7 +598,7 @@ mod tests {
     /// What is said of a batch and of the steps that it ends, in few words.
     fn said(aggregator: &mut Aggregator, batch: &[u8]) -> Vec<String> {
         let mut said = Vec::new();
-        let mut hear = |news| {
+        let mut receive = |news| {
             said.push(match news {
                 News::Scan(scan) => format!("scan {} at {}", scan.scan.count(), scan.scan.time_ns() / STEP_NS),
                 News::Sensor(SensorEvent { sensor, news, time_ns }) => {
@@ -606,10 +608,10 @@ mod tests {
         };
         // As whose a batch comes is what it says, of those that can be read.
         let sensor = Batch::decode(batch, &(0..=255)).map_or(String::new(), |batch| batch.header.sensor.to_string());
-        if let Err(refusal) = aggregator.take(batch, &sensor, 1000 * STEP_NS, &mut hear) {
+        if let Err(refusal) = aggregator.take(batch, &sensor, 1000 * STEP_NS, &mut receive) {
             return vec![format!("{refusal:?}")];
         }
-        while aggregator.advance(&mut hear) {}
+        while aggregator.advance(&mut receive) {}
         said
     }
 

@@ -25,7 +25,7 @@
 //! that was rejected, 2 to 5 an unanswered FIN, NULL, Xmas or UDP probe, 9 a UDP port that answered.
 
 use crate::probe::Probe;
-use crate::state_report::{Failure, StateReport, Told, Tried, Verdict};
+use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
 use std::fmt;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -176,11 +176,11 @@ fn order(report: &StateReport) -> impl Ord + use<> {
 }
 
 fn outcome(report: &StateReport) -> Option<u8> {
-    match report.told() {
-        Told::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
-        Told::Failed(Some(probe)) => Some(1 + probe.number() as u8),
-        Told::Answered(probe) => Some(5 + probe.number() as u8),
-        Told::Sent { .. } => None,
+    match report.content() {
+        Content::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
+        Content::Failed(Some(probe)) => Some(1 + probe.number() as u8),
+        Content::Answered(probe) => Some(5 + probe.number() as u8),
+        Content::Sent { .. } => None,
     }
 }
 

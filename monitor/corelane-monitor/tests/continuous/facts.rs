@@ -115,7 +115,7 @@ fn named(talked: &Talked) -> String {
 /// Conversations, packets and bytes of all conversations.
 fn over(findings: &Findings) -> [u64; 3] {
     let mut sum = [0; 3];
-    let volumes = findings.protocols.values().chain(&findings.untold).chain(&findings.silent);
+    let volumes = findings.protocols.values().chain(&findings.unidentified).chain(&findings.silent);
     volumes.for_each(|volume| add(&mut sum, [volume.flows, volume.packets, volume.bytes]));
     sum
 }

@@ -174,7 +174,7 @@ fn measure<S: Source<Error = Infallible> + Send>(
         Found::Scan(event) if event.state == ScanState::Found && found.len() < 2000 => found.push(event.clone()),
         _ => {}
     };
-    let damage = &mut |_, never: Infallible| match never {};
+    let damage = &|_, never: Infallible| match never {};
     let ran = case.job(plan).run([source], Observer { progress, damage, found: found_now });
     Measured { bytes, found, report: ran.expect("a plan").0 }
 }

@@ -243,7 +243,7 @@ fn what_a_pause_brings_about_is_out_before_anything_else_is_read() {
                 _ => Ok(()),
             };
         };
-        let damage = &mut |_, never: Infallible| match never {};
+        let damage = &|_, never: Infallible| match never {};
         let observer = Observer { progress: &Progress::new(), damage, found };
         case.job(&plan(analyzers, 64)).run([source], observer).expect("a plan");
         let mut seen = seen.recv().expect("the source has ended");

@@ -93,7 +93,7 @@ impl Case {
             }
             Found::Step { .. } => {}
         };
-        let observer = Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found };
+        let observer = Observer { progress: &Progress::new(), damage: &|_, _| {}, found };
         let ran = self.job(plan).run([source], observer);
         let (report, findings) = ran.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
         Watched { report: comparable(&report), findings, text, news }

@@ -79,7 +79,7 @@ fn captures_give_the_same_facts_for_any_number_of_analyzers() {
 /// The open ports of each host that a scan has found.
 fn open(facts: &Facts) -> BTreeMap<String, Vec<u16>> {
     let mut hosts = BTreeMap::<String, Vec<u16>>::new();
-    for open in facts.scanners.iter().flat_map(|scanner| &scanner.told.open) {
+    for open in facts.scanners.iter().flat_map(|scanner| &scanner.details.open) {
         hosts.entry(open.host.to_string()).or_default().push(open.port.number);
     }
     hosts
@@ -92,12 +92,13 @@ fn what_a_scan_found_open_is_what_answered() {
     let (connect, page) = facts("connect", &read("scan-connect-retries.pcap"));
     let hosts = [("192.168.1.25".to_owned(), vec![135, 139, 445, 1025, 5000])];
     assert_eq!(open(&connect), BTreeMap::from(hosts));
-    let told = &connect.stories[0].told;
-    assert_eq!((told.failed, told.answered, told.rejected), (995, 5, 941));
+    let details = &connect.stories[0].details;
+    assert_eq!((details.failed, details.answered, details.rejected), (995, 5, 941));
     // All of them are of the scan, and the page says so in each of its places.
     assert_eq!(page.matches("(941 rejected, 54 unanswered)").count(), 2);
     assert!(text(&page).contains("995 ports941 rejected54 unanswered"));
-    let over_time = told.attempts.bins().iter().fold([0, 0], |sum, bin| [sum[0] + bin.failed, sum[1] + bin.answered]);
+    let over_time =
+        details.attempts.bins().iter().fold([0, 0], |sum, bin| [sum[0] + bin.failed, sum[1] + bin.answered]);
     assert_eq!(over_time, [995, 5]);
     assert!(text(&page).contains(".No HTTP, TLS or DNS seen."), "and why there is no word of them");
     assert!(page.contains("1,000 ports") && page.contains("135, 139, 445, 1025, 5000"));
@@ -131,8 +132,8 @@ fn the_numbers_of_a_page_do_not_contradict_each_other() {
     let Some(folder) = captures() else { return };
     let (facts, page) = facts("sweep", &fs::read(folder.join("scan-network-sweep.pcap")).expect("a file"));
     let text = text(&page);
-    let told = &facts.scanners[0].told;
-    assert_eq!((told.failed, told.probes, told.rejected), (8592, 3372, 3996));
+    let details = &facts.scanners[0].details;
+    assert_eq!((details.failed, details.probes, details.rejected), (8592, 3372, 3996));
     for part in [
         "1 host ran 10 scans; open ports were found on 3 hosts.",
         "Failed TCP attempts5,220 (3,996 rejected, 1,224 unanswered)",
@@ -188,13 +189,13 @@ fn planted_scans_have_their_stories() {
     let (facts, _) = facts("planted", &synth::capture(config).expect("a configuration"));
     assert_eq!(facts.stories.len(), truth.len());
     for planted in truth {
-        let told = facts.stories.iter().find(|story| {
+        let details = facts.stories.iter().find(|story| {
             (story.scan.source(), story.scan.count(), story.scan.time_ns())
                 == (planted.source, planted.count, planted.time_ns)
         });
-        let told = &told.unwrap_or_else(|| panic!("no story of {planted}")).told;
-        assert_eq!(told.failed, planted.count, "{planted}");
-        assert!(told.span.0 <= planted.time_ns && told.span.1 + 3_000_000_000 >= planted.time_ns);
+        let details = &details.unwrap_or_else(|| panic!("no story of {planted}")).details;
+        assert_eq!(details.failed, planted.count, "{planted}");
+        assert!(details.span.0 <= planted.time_ns && details.span.1 + 3_000_000_000 >= planted.time_ns);
     }
 }
 
@@ -302,13 +303,13 @@ fn scan_by_both(answering: std::ops::Range<u16>) -> (Facts, String) {
 #[test]
 fn a_port_that_answers_by_tcp_and_udp_is_two_and_no_more() {
     let (facts, page) = scan_by_both(1000..1004);
-    let told = &facts.scanners[0].told;
-    assert_eq!((told.answered, told.open.len(), told.more_open), (8, 8, false));
+    let details = &facts.scanners[0].details;
+    assert_eq!((details.answered, details.open.len(), details.more_open), (8, 8, false));
     assert!(page.contains("<b>1000–1003, UDP 1000–1003</b>."), "all of them, and no more");
     // 60 of each, of which 64 are kept.
     let (facts, page) = scan_by_both(1000..1060);
-    let told = &facts.scanners[0].told;
-    assert_eq!((told.answered, told.open.len(), told.more_open), (120, 64, true));
+    let details = &facts.scanners[0].details;
+    assert_eq!((details.answered, details.open.len(), details.more_open), (120, 64, true));
     assert!(page.contains("</b> and 108 more."));
 }
 
@@ -321,10 +322,10 @@ fn more_answers_than_a_list_holds_are_missing_and_the_page_says_so() {
     };
     const SAYS: &str = "what was open may be incomplete";
     let (facts, page) = scan(1000..2024);
-    assert_eq!((facts.scanners[0].told.answered, facts.may_lack_answers), (1024, false));
+    assert_eq!((facts.scanners[0].details.answered, facts.may_lack_answers), (1024, false));
     assert!(!page.contains(SAYS));
     let (facts, page) = scan(1000..9000);
-    assert!((1024..8000).contains(&facts.scanners[0].told.answered) && facts.may_lack_answers);
+    assert!((1024..8000).contains(&facts.scanners[0].details.answered) && facts.may_lack_answers);
     assert!(page.contains(SAYS) && page.contains("were found on at least 1 host"));
 }
 
@@ -336,7 +337,7 @@ fn the_least_and_the_largest_times_are_times() {
         let (facts, page) =
             facts_of(&format!("{times:?}"), &Settings::default(), || Packets(timed.clone().into_iter()));
         assert_eq!(facts.timeline.bins().iter().flat_map(|bin| bin.packets).sum::<u64>(), 41);
-        assert_eq!((facts.stories.len(), facts.stories[0].told.span.0), (1, times[0]), "{times:?}");
+        assert_eq!((facts.stories.len(), facts.stories[0].details.span.0), (1, times[0]), "{times:?}");
         assert!(page.contains("1970-01-01") || times[0] > 0);
     }
 }
@@ -368,10 +369,10 @@ fn a_scan_has_its_stragglers_beside_its_time() {
     // Two come long before the others, and two long after.
     let pauses = |of_most: u64| [[HOUR; 2].to_vec(), vec![of_most; 39], [HOUR; 3].to_vec()].concat();
     let (facts, page) = scan_with_pauses(pauses(100));
-    let told = &facts.stories[0].told;
+    let details = &facts.stories[0].details;
     let ns = |ms: u64| (1_700_000_000_000 + ms) * 1_000_000;
-    assert_eq!((told.failed, told.span.0, told.span.1), (44, ns(0), ns(4 * HOUR + 3900)));
-    let (most, count) = told.most();
+    assert_eq!((details.failed, details.span.0, details.span.1), (44, ns(0), ns(4 * HOUR + 3900)));
+    let (most, count) = details.most();
     assert_eq!((most.0, most.1, count), (ns(2 * HOUR), ns(2 * HOUR + 3900), 40));
     let text_of = text(&page);
     let says = "(TCP) from 2023-11-14 22:13:20 to 2023-11-15 02:13:23, most of it in 3.900 s from 2023-11-15 00:13:20;";

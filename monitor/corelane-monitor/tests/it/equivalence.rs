@@ -3,8 +3,8 @@
 use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN, XMAS};
 use crate::reference::{self, Findings};
 use corelane_monitor::{
-    Counting, Dispatcher, Ignored, MainAnalyzer, Network, Report, Run, Settings, Slot, StateReport, SubAnalyzer, Told,
-    analyzer_of,
+    Content, Counting, Dispatcher, Ignored, MainAnalyzer, Network, Report, Run, Settings, Slot, StateReport,
+    SubAnalyzer, analyzer_of,
 };
 use corelane_net::synth::Config;
 use proptest::prelude::*;
@@ -196,7 +196,7 @@ fn sources_are_reported_up_every_so_many_bytes_and_alike_for_any_split() {
         for analyzers in [1, 2, 7, 256] {
             let mut reports = Vec::new();
             let report = run_split_telling(&capture, &settings, analyzers, 5, |report| {
-                if let Told::Sent { bytes, connections } = report.told() {
+                if let Content::Sent { bytes, connections } = report.content() {
                     reports.push((report.source(), bytes, connections));
                 }
             });

@@ -111,7 +111,7 @@ impl Capture {
 
     pub(crate) fn run(self, settings: &Settings) -> Report {
         let job = Job::scans(settings.clone(), Plan { analyzers: 0, ..Plan::default() });
-        let damage = &mut |_, never| match never {};
+        let damage = &|_, never| match never {};
         job.run([self], Observer { progress: &Progress::new(), damage, found: &mut |_| {} }).expect("a plan").0
     }
 

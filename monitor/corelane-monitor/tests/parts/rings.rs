@@ -49,14 +49,15 @@ fn compare(name: &str, records: &[Owned], settings: &Settings) {
     };
     let one = ran(|found| {
         let source = Records(records.to_vec(), 0);
-        let observer = Observer { progress: &Progress::new(), damage: &mut |_, never| match never {}, found };
+        let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found };
         job(0).run([source], observer).expect("the plan is good").0
     });
+    // Of each run anew.
+    let progress = Progress::new();
     for (rings, analyzers) in [(1, 0), (2, 1), (2, 3), (3, 4)] {
         let several = ran(|found| {
-            let progress = Progress::new();
             let sources = split(records, rings);
-            let observer = Observer { progress: &progress, damage: &mut |_, never| match never {}, found };
+            let observer = Observer { progress: &progress, damage: &|_, never| match never {}, found };
             let report = job(analyzers).run_rings(sources, observer);
             assert_eq!(progress.packets(), records.len() as u64);
             report.expect("the plan is good").0
@@ -175,7 +176,7 @@ fn watch_all(rings: Vec<Ring<'_>>, mut found: impl FnMut(Found<'_>) + Send) -> R
         inspection: Inspection::default(),
         continuous: Some(Continuous { snapshot_s: 1, ..Continuous::default() }),
     };
-    let damage = &mut |_, never| match never {};
+    let damage = &|_, never| match never {};
     let observer = Observer { progress: &Progress::new(), damage, found: &mut found };
     job.run_rings(rings, observer).expect("the plan is good").0
 }
@@ -217,7 +218,7 @@ fn a_ring_that_panics_ends_the_others() {
 
 /// Bytes of all conversations.
 fn bytes(findings: &Findings) -> u64 {
-    let volumes = findings.protocols.values().chain(&findings.untold).chain(&findings.silent);
+    let volumes = findings.protocols.values().chain(&findings.unidentified).chain(&findings.silent);
     volumes.map(|volume| volume.bytes).sum()
 }
 
@@ -247,7 +248,7 @@ fn facts_of_rings_are_given_out_once() {
             sources.insert(0, Records(Vec::new(), 0));
         }
         let mut sum = [0; 2];
-        let damage = &mut |_, never| match never {};
+        let damage = &|_, never| match never {};
         let found = &mut |found: Found<'_>| {
             if let Found::Snapshot(_, findings) = found {
                 sum.iter_mut().zip(of_facts(findings)).for_each(|(sum, count)| *sum += count);
@@ -258,4 +259,49 @@ fn facts_of_rings_are_given_out_once() {
         sum.iter_mut().zip(of_facts(&findings)).for_each(|(sum, count)| *sum += count);
         assert_eq!(sum, [bytes(&findings), findings.conversations.conversations], "{rings} rings");
     }
+}
+
+/// As [`Job::run`] over no sources.
+#[test]
+fn no_rings_have_no_packets() {
+    for (analyzers, payload) in [(0, true), (2, true), (2, false)] {
+        let job = Job {
+            settings: Settings::default(),
+            plan: Plan { analyzers, ..Plan::default() },
+            inspection: Inspection { payload, ..Inspection::default() },
+            continuous: payload.then(Continuous::default),
+        };
+        let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found: &mut |_| {} };
+        let (report, _) = job.run_rings(Vec::<Records>::new(), observer).expect("the plan is good");
+        assert_eq!(report.packets, 0, "{analyzers}");
+    }
+}
+
+/// A ring that ends with an error.
+struct Broken(bool);
+
+impl Source for Broken {
+    type Error = ();
+
+    fn read(&mut self, _: usize, _: impl FnMut(Record<'_>)) -> Result<usize, ()> {
+        if std::mem::replace(&mut self.0, true) { Ok(0) } else { Err(()) }
+    }
+}
+
+/// Each waits until the other has an error too.
+#[test]
+fn rings_report_errors_at_once() {
+    let errors = AtomicU64::new(0);
+    let damage = &|_, ()| {
+        errors.fetch_add(1, Relaxed);
+        let begun = Instant::now();
+        while errors.load(Relaxed) < 2 {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the other ring waits to report its error");
+            std::thread::yield_now();
+        }
+    };
+    let observer = Observer { progress: &Progress::new(), damage, found: &mut |_| {} };
+    let plan = Plan { analyzers: 2, ..Plan::default() };
+    let ran = Job::scans(Settings::default(), plan).run_rings(vec![Broken(false), Broken(false)], observer);
+    assert_eq!(ran.expect("the plan is good").0.packets, 0);
 }

@@ -33,7 +33,7 @@ fn monitor(records: Records, settings: &Settings, analyzers: usize, number: usiz
         }
         _ => {}
     };
-    let damage = &mut |_, never| match never {};
+    let damage = &|_, never| match never {};
     job.run([records], Observer { progress: &Progress::new(), damage, found }).expect("a good plan");
     (scans, batches)
 }

@@ -10,9 +10,9 @@ pub(crate) fn run<S: Source>(
     settings: &Settings,
     plan: &Plan,
     progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error) + Send,
+    damage: impl Fn(usize, S::Error) + Sync,
 ) -> Result<Report, PlanError> {
-    let observer = Observer { progress, damage: &mut damage, found: &mut |_| {} };
+    let observer = Observer { progress, damage: &damage, found: &mut |_| {} };
     Job::scans(settings.clone(), plan.clone()).run(sources, observer).map(|(report, _)| report)
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn inspect<S: Source>(
     inspection: &Inspection,
     plan: &Plan,
     progress: &Progress,
-    mut damage: impl FnMut(usize, S::Error) + Send,
+    damage: impl Fn(usize, S::Error) + Sync,
     mut out: impl FnMut(&[u8]) + Send,
 ) -> Result<(Report, Findings), PlanError> {
     let found = &mut |found: Found<'_>| {
@@ -33,5 +33,5 @@ pub(crate) fn inspect<S: Source>(
     };
     let (settings, plan) = (settings.clone(), plan.clone());
     let job = Job { settings, plan, inspection: *inspection, continuous: None };
-    job.run(sources, Observer { progress, damage: &mut damage, found })
+    job.run(sources, Observer { progress, damage: &damage, found })
 }

@@ -99,7 +99,7 @@ fn looked_into(setting: &Setting, spread: &Spread) -> Outcome {
 }
 
 fn run(reader: Reader, job: &Job) -> Result<Report, Failure> {
-    let observer = Observer { progress: &Progress::new(), damage: &mut |_, _| {}, found: &mut |_| {} };
+    let observer = Observer { progress: &Progress::new(), damage: &|_, _| {}, found: &mut |_| {} };
     job.run([reader], observer).map(|(report, _)| report).map_err(unable)
 }
 

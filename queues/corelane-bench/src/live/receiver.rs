@@ -9,7 +9,7 @@ use corelane_net::capture::Record;
 use corelane_net::capture::live::{Live, LiveError, Options, Statistics};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The longest wait for a record, as in `corelane monitor`.
@@ -141,10 +141,10 @@ fn monitor(wire: Wire<'_>, analyzers: usize, eve: bool) -> Result<(), String> {
     let mut inspection = Inspection { events, payload: eve, ..Inspection::default() };
     limit_memory(MEMORY, &plan, &mut settings, Some(&mut inspection).filter(|inspection| inspection.payload))
         .map_err(|least| format!("the plan needs {least} bytes"))?;
-    let mut failure = None;
+    let failure = OnceLock::new();
     let progress = Progress::new();
-    let damage = &mut |_, error: LiveError| {
-        failure.get_or_insert_with(|| error.to_string());
+    let damage = &|_, error: LiveError| {
+        failure.get_or_init(|| error.to_string());
         progress.stop();
     };
     let mut bytes = 0;
@@ -156,5 +156,5 @@ fn monitor(wire: Wire<'_>, analyzers: usize, eve: bool) -> Result<(), String> {
     let job = Job { settings, plan, inspection, continuous };
     job.run([wire], Observer { progress: &progress, damage, found }).map_err(|error| error.to_string())?;
     black_box(bytes);
-    failure.map_or(Ok(()), Err)
+    failure.into_inner().map_or(Ok(()), Err)
 }

@@ -148,7 +148,7 @@ impl Work {
         is_all
     }
 
-    /// Sends until it was told to finish, and all is acknowledged.
+    /// Sends until it is to finish, and all is acknowledged.
     async fn send(&mut self) {
         let mut pause = Pause::default();
         loop {

@@ -18,14 +18,14 @@ const DAY_NS: u64 = 24 * 3600 * STEP_NS;
 /// Keys and words of many sensors, behind those of every screen.
 pub(super) const HELP: [Help; 12] = [
     ("", "any other word looks at all of a row, and at a source's sensors"),
-    ("Space", "stops the screen; the sensors are heard all the same"),
+    ("Space", "stops the screen; the sensors go on"),
     ("", ""),
-    ("first line", "up to when all sensors have told: alerts are known up to there"),
+    ("first line", "up to when all sensors have sent: alerts are known up to there"),
     FROM,
     MORE,
     ("columns", "a second of the sensors' time each, the latest at the right"),
     ("up to", "how far a sensor is by its own time; lag: behind the clock"),
-    ("told", "failed attempts and probes, and UDP ports that answered"),
+    ("sent", "failed attempts and probes, and UDP ports that answered"),
     ("late, lost", "of those: came after their time was over; never came"),
     ("failed/s", "the mean of the last four seconds"),
     ("k, M, G", "thousands, millions, thousands of millions"),
@@ -63,8 +63,8 @@ pub(super) fn columns(area: Rect, buffer: &mut Buffer, site: &Site, view: &View)
 }
 
 fn sums(site: &Site, view: &View) -> String {
-    let told = site.sensors.values().map(|sensor| sensor.counts.reports).sum();
-    let mut text = format!("{} {} told", in_all(view), grouped(told));
+    let sent = site.sensors.values().map(|sensor| sensor.counts.reports).sum();
+    let mut text = format!("{} {} sent", in_all(view), grouped(sent));
     if !site.is_caught_up {
         text.push_str(", reading what is there");
     }
@@ -82,12 +82,12 @@ pub(super) fn sensors(model: &Model, filter: &Filter, order: &str) -> Vec<Subjec
     let sensors = site.sensors.iter().filter(|(_, sensor)| filter.fits(|| sensor.subject()));
     let mut sensors: Vec<_> = sensors
         .map(|(name, sensor)| {
-            // Those that were never heard are furthest behind.
+            // Those that never sent anything are furthest behind.
             let lag_ns = site.lag_ns(sensor).unwrap_or(u64::MAX);
             let weight = match order {
                 "lag" => (Reverse(sensor.presence()), lag_ns),
                 "rate" => (Reverse(Presence::LeftOut), sensor.rate()),
-                "told" => (Reverse(Presence::LeftOut), sensor.counts.reports),
+                "sent" => (Reverse(Presence::LeftOut), sensor.counts.reports),
                 _ => (Reverse(Presence::LeftOut), 0),
             };
             (Reverse(weight), name)
@@ -122,7 +122,7 @@ pub(super) fn sensor_columns(first: u16) -> Vec<Column> {
         ("up to", 10, false),
         ("lag", 7, true),
         ("failed/s", 8, true),
-        ("told", 5, true),
+        ("sent", 5, true),
         ("late", 5, true),
         ("lost", 5, true),
     ]
@@ -187,7 +187,7 @@ fn seen_by(source: &Source) -> String {
 /// All that is known of a source but its scans.
 pub(super) fn details(site: &Site, view: &View, address: IpAddr) -> Vec<(String, Style)> {
     let Some(source) = site.sources.get(&address) else {
-        return vec![("no failure of this host was told since this began".to_owned(), view.dim())];
+        return vec![("no failure of this host was reported since the start".to_owned(), view.dim())];
     };
     let rate = short(source.rate(site.now));
     vec![
@@ -206,7 +206,7 @@ mod tests {
     use corelane_monitor::Alert;
     use corelane_monitor::sensors::{Batch, SensorCounts};
 
-    /// A sensor that is ahead, one that is behind, one that is left out, one never heard, and one that has ended.
+    /// A sensor that is ahead, one that is behind, one that is left out, one that never sent, and one that has ended.
     fn model() -> Model {
         let mut model = Model::of_sensors("nats://hub:4222".to_owned());
         model.set(State::Running);
@@ -238,13 +238,13 @@ mod tests {
 corelane top nats://hub:4222      5 sensors, 1 left out, 1970-01-01 01:01:40 UTC
                                                                               █
     18 failed/s                                           █▂                  █▄
-in all 124,719 told, 12 wait until their step is over     columns: the last 22 s
+in all 124,719 sent, 12 wait until their step is over     columns: the last 22 s
 1 Alerts 1 by latest ───────────────────────────────────────────────────────────
 from UTC who scans what: counts are of failures, open is what answered
 01:01:37 10.0.0.9 scans 52+ TCP ports of 10.0.0.5
 
 2 Sensors 5 by lag ─────────────────────────────────────────────────────────────
-sensor     state    up to          lag failed/s  told  late  lost
+sensor     state    up to          lag failed/s  sent  late  lost
 west       left out 01:00:00     2 min        0  1.2k     7    5+
 east       awaited  -                -        0     0     0     0
 south      present  01:01:41      20 s        6    24     0     0

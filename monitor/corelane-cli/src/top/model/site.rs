@@ -1,9 +1,9 @@
-//! What many sensors tell: how far each has come, the failed attempts of each second, and the sources of most of them.
+//! What many sensors report: how far each has come, the failed attempts of each second, and the main sources.
 
 use super::{ENTRIES, FEW, Recent, SECONDS, add, halve};
 use crate::top::filter::Subject;
 use corelane_monitor::sensors::{Header, SensorCounts, SensorName};
-use corelane_monitor::{STEP_NS, ScanEvent, StateReport, Told};
+use corelane_monitor::{Content, STEP_NS, ScanEvent, StateReport};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 
@@ -82,7 +82,7 @@ impl Presence {
 impl Site {
     /// Takes the reports of a batch. What came while much was to be read says nothing of the last seconds.
     pub(crate) fn reports(&mut self, header: &Header, reports: &[StateReport]) {
-        let failed = |report: &&StateReport| matches!(report.told(), Told::Failed(_));
+        let failed = |report: &&StateReport| matches!(report.content(), Content::Failed(_));
         let last = header.begun_ns.saturating_sub(1);
         let mut seconds = BTreeMap::new();
         for report in reports.iter().filter(failed) {
@@ -167,10 +167,10 @@ impl Site {
         }
     }
 
-    /// How far a sensor is behind the clock, or behind the one that has come furthest, in nanoseconds, if it was heard.
+    /// How far a sensor is behind the clock, or behind the one that has come furthest, in nanoseconds, if it has sent.
     pub(crate) fn lag_ns(&self, sensor: &Sensor) -> Option<u64> {
-        let heard = sensor.counts.batches > 0;
-        let furthest = self.furthest_ns().filter(|_| heard)?.max(self.clock_ns);
+        let has_sent = sensor.counts.batches > 0;
+        let furthest = self.furthest_ns().filter(|_| has_sent)?.max(self.clock_ns);
         Some(furthest.saturating_sub(sensor.counts.begun_ns))
     }
 
@@ -257,7 +257,7 @@ pub(crate) mod batches {
     use corelane_monitor::sensors::shard_of;
     use std::ops::Range;
 
-    /// How far a sensor has come: one that is present, and was heard if it has come any far.
+    /// How far a sensor has come: one that is present, and has sent if it has come any far.
     pub(crate) fn counts(sensor: &str, begun_s: u64, reports: u64) -> SensorCounts {
         let unheard = Sensor::new(&sensor.parse().unwrap()).counts;
         SensorCounts { begun_ns: begun_s * STEP_NS, batches: u64::from(begun_s > 0), reports, ..unheard }

@@ -32,7 +32,7 @@ struct Clock {
     /// How late batches have come, least and most.
     behind_ns: (i64, i64),
     /// Whether it was said to be wrong.
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Clocks {
@@ -40,7 +40,7 @@ impl Clocks {
     pub(crate) fn look(&mut self, header: &Header, here_ns: u64, now: Instant) -> Option<News> {
         let Header { sensor, begun_ns, .. } = header;
         let behind_ns = i64::try_from(i128::from(here_ns) - i128::from(*begun_ns)).unwrap_or(i64::MAX);
-        let first = Clock { since: now, batches: 0, behind_ns: (i64::MAX, i64::MIN), is_told: false };
+        let first = Clock { since: now, batches: 0, behind_ns: (i64::MAX, i64::MIN), is_reported: false };
         let clock = self.sensors.entry(sensor.clone()).or_insert(first);
         clock.batches += 1;
         clock.behind_ns = (clock.behind_ns.0.min(behind_ns), clock.behind_ns.1.max(behind_ns));
@@ -51,10 +51,10 @@ impl Clocks {
         let is_steady = clock.batches >= FEWEST && most - least <= STEADY_NS;
         let is_wrong = least > BEHIND_NS || most < -AHEAD_NS;
         (clock.since, clock.batches, clock.behind_ns) = (now, 0, (i64::MAX, i64::MIN));
-        if !is_steady || clock.is_told == is_wrong {
+        if !is_steady || clock.is_reported == is_wrong {
             return None;
         }
-        clock.is_told = is_wrong;
+        clock.is_reported = is_wrong;
         let news = SensorNews::Clock { behind_ns: if is_wrong { least } else { 0 } };
         Some(News::Sensor(SensorEvent { sensor: sensor.clone(), news, time_ns: *begun_ns }))
     }
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_wrong_is_told_once_and_again_when_it_is_right() {
+    fn a_clock_that_is_wrong_is_reported_once_and_again_when_it_is_right() {
         let begin = Instant::now();
         let each_second = |from: u64, behind_ms| (from..from + 60).map(move |at| (1000 * at, behind_ms));
-        for (wrong, told) in [
+        for (wrong, reported) in [
             (10_100, Some(10_100)),
             (3_600_000, Some(3_600_000)),
             (5_000, None),
@@ -104,9 +104,9 @@ mod tests {
         ] {
             let mut clocks = Clocks::default();
             let first = said(&mut clocks, begin, each_second(0, wrong));
-            assert_eq!(first, Vec::from_iter(told), "{wrong}");
+            assert_eq!(first, Vec::from_iter(reported), "{wrong}");
             let right = said(&mut clocks, begin, each_second(60, 200));
-            assert_eq!(right, Vec::from_iter(told.map(|_| 0)), "{wrong}");
+            assert_eq!(right, Vec::from_iter(reported.map(|_| 0)), "{wrong}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! What all that hear sensors have in common: an engine, batches that do not count, silence and clocks. `aggregate` and
-//! `top --from` are those.
+//! Shared by the commands that read sensor batches, `aggregate` and `top --from`: an engine, ignored batches, silence
+//! and clocks.
 
 mod clocks;
 
@@ -55,23 +55,23 @@ pub(crate) fn latest_ns(now_ns: u64) -> u64 {
     now_ns.saturating_add(AHEAD_NS)
 }
 
-/// Batches that did not count, by reasons.
+/// Ignored batches, by reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(pub(crate) BTreeMap<&'static str, u64>);
 
 impl Refusals {
-    /// Counts one, and says why if it is the first of its kind: a flood of them is said once.
+    /// Counts one, and logs the first of each kind.
     pub(crate) fn count(&mut self, refusal: &Refusal) {
         let reason = reason(refusal);
         let count = self.0.entry(reason).or_insert(0);
         *count += 1;
         if *count == 1 && *refusal != Refusal::Again {
-            complain(format_args!("a batch does not count: {}", why(refusal)));
+            complain(format_args!("batch ignored: {}", why(refusal)));
         }
     }
 }
 
-/// The reason why a batch does not count, for numbers.
+/// The reason why a batch is ignored, for numbers.
 fn reason(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::Error(BatchError::Version(_)) => "other version",
@@ -88,12 +88,12 @@ fn reason(refusal: &Refusal) -> &'static str {
 fn why(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Error(error) => error.to_string(),
-        Refusal::Again => "it was seen".to_owned(),
-        Refusal::OldRun => "a later run of its sensor has begun; two sensors may have one name".to_owned(),
-        Refusal::Stranger(sensor) => format!("it is of {sensor}, which --expect does not name"),
-        Refusal::OtherName(sensor) => format!("it is of {sensor}, and came as another sensor's"),
+        Refusal::Again => "already received".to_owned(),
+        Refusal::OldRun => "its sensor has begun a later run; two sensors may have one name".to_owned(),
+        Refusal::Stranger(sensor) => format!("--expect does not name its sensor {sensor}"),
+        Refusal::OtherName(sensor) => format!("it names sensor {sensor}, and another sensor sent it"),
         Refusal::Future(sensor) => {
-            format!("the clock of {sensor} is more than {} s ahead of the one here", AHEAD.as_secs())
+            format!("the clock of {sensor} is more than {} s ahead of the local clock", AHEAD.as_secs())
         }
     }
 }
@@ -101,15 +101,15 @@ fn why(refusal: &Refusal) -> String {
 /// Which sensors are silent. While batches may be there that were not read, silence means nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
-    /// When a sensor was heard last, or was known to be missing.
-    heard: BTreeMap<SensorName, Instant>,
+    /// When the last batch of a sensor came, or the sensor was known to be missing.
+    last_received: BTreeMap<SensorName, Instant>,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
 }
 
 impl Silence {
-    pub(crate) fn heard(&mut self, sensor: SensorName) {
-        self.heard.insert(sensor, Instant::now());
+    pub(crate) fn received(&mut self, sensor: SensorName) {
+        self.last_received.insert(sensor, Instant::now());
     }
 
     /// Those that are present, and have been silent for so long. Each look counts: it says whether all is read by now.
@@ -126,7 +126,7 @@ impl Silence {
         }
         let mut silent = Vec::new();
         for sensor in present {
-            let last = self.heard.entry(sensor.clone()).or_insert(now);
+            let last = self.last_received.entry(sensor.clone()).or_insert(now);
             if !is_caught_up {
                 *last = now;
             } else if now - *last >= timeout {
@@ -141,9 +141,9 @@ impl Silence {
         self.caught_up.is_some_and(|since| now - since >= time)
     }
 
-    /// Whether no sensor was heard for so long.
+    /// Whether no sensor has sent for so long.
     pub(crate) fn is_total(&self, timeout: Duration, now: Instant) -> bool {
-        self.is_caught_up_for(timeout, now) && self.heard.values().all(|&last| now - last >= timeout)
+        self.is_caught_up_for(timeout, now) && self.last_received.values().all(|&last| now - last >= timeout)
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(look(&mut silence, 110, true), (0, false));
         assert_eq!(look(&mut silence, 129, true), (0, false));
         assert_eq!(look(&mut silence, 131, true), (2, false), "silent since 100, all read since 110");
-        silence.heard.insert(name("a"), begin + Duration::from_secs(132));
+        silence.last_received.insert(name("a"), begin + Duration::from_secs(132));
         assert_eq!(look(&mut silence, 150, true), (1, false));
         assert_eq!(look(&mut silence, 151, false), (0, false), "the server is gone for a moment");
         assert_eq!(look(&mut silence, 180, true), (0, false));

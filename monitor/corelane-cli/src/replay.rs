@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The clock of a replay, which the keys change. Clones are the same clock.
 #[derive(Clone, Debug)]
-pub(super) struct Pace(Arc<Mutex<Clock>>);
+pub(crate) struct Pace(Arc<Mutex<Clock>>);
 
 #[derive(Debug)]
 struct Clock {
@@ -48,7 +48,7 @@ impl Clock {
 }
 
 impl Pace {
-    pub(super) fn new(speed: f64) -> Self {
+    pub(crate) fn new(speed: f64) -> Self {
         Pace(Arc::new(Mutex::new(Clock { speed, is_paused: false, set: None, waits_for: None })))
     }
 
@@ -56,16 +56,16 @@ impl Pace {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn multiply(&self, factor: f64) {
+    pub(crate) fn multiply(&self, factor: f64) {
         self.lock().change(|clock| clock.speed = (clock.speed * factor).clamp(SPEEDS.0, SPEEDS.1));
     }
 
-    pub(super) fn pause(&self, is_paused: bool) {
+    pub(crate) fn pause(&self, is_paused: bool) {
         self.lock().change(|clock| clock.is_paused = is_paused);
     }
 
     /// Goes to the next record, if one is waited for.
-    pub(super) fn skip(&self) {
+    pub(crate) fn skip(&self) {
         self.lock().change(|clock| {
             if let (Some(next), Some((time_ns, _))) = (clock.waits_for, &mut clock.set) {
                 *time_ns = next.max(*time_ns);
@@ -74,7 +74,7 @@ impl Pace {
     }
 
     /// The speed, the time at which the capture is, and that of the record that is waited for.
-    pub(super) fn state(&self) -> (f64, Option<u64>, Option<u64>) {
+    pub(crate) fn state(&self) -> (f64, Option<u64>, Option<u64>) {
         let clock = self.lock();
         (clock.speed, clock.due(Instant::now()), clock.waits_for)
     }
@@ -110,7 +110,7 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new(inputs: Inputs, pace: Pace, watch: &Watch) -> Self {
+    pub(crate) fn new(inputs: Inputs, pace: Pace, watch: &Watch) -> Self {
         Replay { inputs, pace, watch: watch.clone(), held: None, due_ns: 0 }
     }
 }

@@ -1,4 +1,4 @@
-//! What an aggregator has told: a file of events, or lines of text.
+//! The output of an aggregator: a file of events, or lines of text.
 
 use crate::exit::{Exit, complain};
 use crate::output::{Condition, Output, Stream, Units, is_standard};
@@ -10,7 +10,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Where scans and news of sensors go.
-pub(super) struct Told {
+pub(super) struct NewsOutput {
     /// `None` are lines of text on the standard output.
     eve: Option<Eve>,
     /// Why the state is not stored, if it is not.
@@ -23,17 +23,17 @@ struct Eve {
     stream: Stream,
     /// If it is a file that can be looked into.
     path: Option<PathBuf>,
-    /// The [keys](key) of lines of the file that were told behind the last snapshot, which are told again now …
+    /// The [keys](key) of lines that were written behind the last snapshot, which come again now …
     known: HashMap<Vec<u8>, u64>,
     /// … and where the first of them begins.
     behind: u64,
 }
 
-impl Told {
+impl NewsOutput {
     /// Opens the output. `written` is the length that a file had at the snapshot that is gone on from: what is behind
-    /// that is told again, and not written again.
+    /// that comes again, and is not written again.
     pub(super) fn open(eve: Option<&Path>, written: Option<u64>) -> Result<Self, String> {
-        let Some(path) = eve else { return Ok(Told { eve: None, problem: None, is_gone: false }) };
+        let Some(path) = eve else { return Ok(NewsOutput { eve: None, problem: None, is_gone: false }) };
         let refusal = |error: io::Error| format!("{}: {error}", path.display());
         let is_file = !is_standard(path) && fs::metadata(path).map_or(true, |facts| facts.is_file());
         let mut known = HashMap::new();
@@ -44,10 +44,10 @@ impl Told {
         let stream = output.into_stream().enduring(Units::Lines);
         let path = is_file.then(|| path.to_owned());
         let eve = Some(Eve { stream, path, known, behind: written.unwrap_or(0) });
-        Ok(Told { eve, problem: None, is_gone: false })
+        Ok(NewsOutput { eve, problem: None, is_gone: false })
     }
 
-    pub(super) fn tell(&mut self, news: &News) {
+    pub(super) fn write(&mut self, news: &News) {
         if let News::Sensor(event) = news {
             complain(event);
         }
@@ -88,7 +88,7 @@ impl Told {
         self.eve.as_ref().map(|eve| ("events", eve.stream.condition()))
     }
 
-    /// All batches are read: what has not been told again by now will not be. But if a sensor is among it that was left
+    /// All batches are read: what has not come again by now will not. But if a sensor is among it that was left
     /// out, the state was not stored after that, and the clock will decide it again, and all that comes of it.
     pub(super) fn forget_known(&mut self, clock_is_over: bool) {
         if let Some(eve) = &mut self.eve {
@@ -99,8 +99,8 @@ impl Told {
         }
     }
 
-    /// The length of the file, once all that was told is in it, or its length before what is to be told again. `None`
-    /// means that what was told cannot be written.
+    /// The length of the file, once all is in it, or its length before what is to come again. `None`
+    /// means that something cannot be written.
     pub(super) fn written(&mut self) -> Option<u64> {
         let Some(eve) = &mut self.eve else { return Some(0) };
         eve.stream.flush();
@@ -124,8 +124,8 @@ impl Told {
 /// In the line of a sensor that is left out.
 const LEFT_OUT: &[u8] = br#""state":"left_out""#;
 
-/// What a line has in common with the same one that is told again. Scans are told to the byte. What becomes of a sensor
-/// is told at the time that the others have reached by then, and that is another one each time; and so is how much
+/// What a line has in common with the same one when it comes again. Scans are the same bytes. News of a sensor have the
+/// time that the others have reached by then, and that is another one each time; and so is how much
 /// waited for one that is left out.
 fn key(line: &[u8]) -> &[u8] {
     const SENSOR: &[u8] = br#""event_type":"sensor""#;
@@ -190,24 +190,24 @@ mod tests {
     fn lines_that_are_not_told_again_are_forgotten_when_all_is_read_and_what_the_clock_says_later() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.json");
-        let mut told = Told::open(Some(&path), None).unwrap();
-        let before = told.written().unwrap();
+        let mut output = NewsOutput::open(Some(&path), None).unwrap();
+        let before = output.written().unwrap();
         for state in [SensorNews::Ended, SensorNews::Back { late: 1 }, SensorNews::LeftOut { waiting: 0 }] {
-            told.tell(&news(state));
+            output.write(&news(state));
         }
-        told.finish().unwrap();
+        output.finish().unwrap();
         let length = fs::metadata(&path).unwrap().len();
-        let mut told = Told::open(Some(&path), Some(before)).unwrap();
-        told.tell(&news(SensorNews::Ended));
-        assert_eq!(told.written(), Some(before));
-        told.forget_known(false);
-        assert_eq!(told.written(), Some(before), "it may be left out again");
-        told.tell(&news(SensorNews::LeftOut { waiting: 5 }));
-        assert_eq!(told.written(), Some(before), "another line may come of it");
-        told.forget_known(false);
-        assert_eq!(told.written(), Some(length), "nothing is in it twice");
-        let mut told = Told::open(Some(&path), Some(before)).unwrap();
-        told.forget_known(true);
-        assert_eq!(told.written(), Some(length));
+        let mut output = NewsOutput::open(Some(&path), Some(before)).unwrap();
+        output.write(&news(SensorNews::Ended));
+        assert_eq!(output.written(), Some(before));
+        output.forget_known(false);
+        assert_eq!(output.written(), Some(before), "it may be left out again");
+        output.write(&news(SensorNews::LeftOut { waiting: 5 }));
+        assert_eq!(output.written(), Some(before), "another line may come of it");
+        output.forget_known(false);
+        assert_eq!(output.written(), Some(length), "nothing is in it twice");
+        let mut output = NewsOutput::open(Some(&path), Some(before)).unwrap();
+        output.forget_known(true);
+        assert_eq!(output.written(), Some(length));
     }
 }
