@@ -27,9 +27,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | this file, `event.rs` | a session and its states; its events |
-//! | `identify/` | the rules, in their order, and the evidence |
-//! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, and its results as types |
+//! | `list.rs` | the protocols, their events, and the order of the rules: what is new begins there |
+//! | `parser.rs` | the trait of a parser |
+//! | this file | a session and its states |
+//! | `identify/` | the evidence, and the rules for what is not read |
+//! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, its rules, and its results as types |
 //! | `starttls.rs` | the dialogues that change to TLS |
 //! | `wire.rs`, `text.rs` | fields of binary protocols; text for printing |
 //! | `community_id.rs` | a flow's name in every tool |
@@ -37,11 +39,12 @@
 
 mod community_id;
 pub mod dns;
-mod event;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;
 pub mod identify;
+mod list;
+mod parser;
 pub mod quic;
 pub mod ssh;
 mod starttls;
@@ -50,12 +53,14 @@ pub mod tls;
 mod wire;
 
 pub use community_id::{CommunityId, community_id, community_id_seeded};
-pub use event::Event;
-pub use identify::{Identified, Protocol};
+pub use identify::Identified;
+pub use list::{Event, Protocol};
 pub use text::{Detail, Text};
 
 use crate::conversation::{Application, Conversation, Side};
 use identify::Identifier;
+use list::{Next, Reader};
+use parser::Start;
 
 /// The way in which a conversation's bytes arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -93,12 +98,7 @@ enum State {
     /// No bytes have come. Most conversations are identified by their first ones, and keep none.
     Fresh,
     Identifying(Box<Identifier>),
-    Http(Box<http::Http>),
-    Tls(Box<tls::Tls>),
-    Dns(Box<dns::Dns>),
-    Quic(Box<quic::Quic>),
-    Ssh(Box<ssh::Ssh>),
-    Starttls(Box<starttls::Starttls>),
+    Read(Reader),
     /// The protocol of datagrams is known and is not read, but a later datagram may be of one that is. So many of each
     /// side were judged.
     Named([u8; 2]),
@@ -205,18 +205,12 @@ impl Session {
     fn found(&mut self, found: Identified, judged: [u8; 2], out: &mut Vec<Event>) -> State {
         self.protocol = Some(found.protocol);
         out.push(Event::Identified(found));
-        match found.protocol {
-            Protocol::Http1 => {
-                let client = found.client.unwrap_or(found.side);
-                State::Http(Box::new(http::Http::new(client, self.exchanges, self.detail)))
-            }
-            Protocol::Tls => State::Tls(Box::new(tls::Tls::new(self.detail))),
-            Protocol::Dns => State::Dns(Box::new(dns::Dns::new(self.detail))),
-            Protocol::Ssh => State::Ssh(Box::default()),
-            Protocol::Quic => State::Quic(Box::default()),
-            _ if self.carrier == Carrier::Datagrams => State::Named(judged),
-            other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
-                .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
+        let client = found.client.unwrap_or(found.side);
+        let start = Start { carrier: self.carrier, client, detail: self.detail, exchanges: self.exchanges };
+        match (Reader::new(found.protocol, start), self.carrier) {
+            (Some(reader), _) => State::Read(reader),
+            (None, Carrier::Datagrams) => State::Named(judged),
+            (None, Carrier::Stream) => State::Over,
         }
     }
 
@@ -245,18 +239,6 @@ impl Session {
         }
     }
 
-    /// Drops a parser that needs no more bytes of either side.
-    fn leave(&mut self) {
-        let is_over = match &self.state {
-            State::Ssh(ssh) => ssh.is_over(),
-            State::Starttls(dialogue) => dialogue.is_over(),
-            _ => false,
-        };
-        if is_over {
-            self.state = State::Over;
-        }
-    }
-
     /// Goes on with another protocol; `bytes` are the first of a side.
     fn tunnel(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         self.layers += 1;
@@ -264,17 +246,15 @@ impl Session {
             true => State::Fresh,
             false => State::Over,
         };
-        let rests = match std::mem::replace(&mut self.state, next) {
-            State::Http(mut http) => {
-                let rests = Side::BOTH.map(|side| (side, http.take_rest(side)));
-                // The tunnel may hold HTTP again, which counts on.
-                Side::BOTH.into_iter().for_each(|side| http.end(side, time_ns, out));
-                self.exchanges = http.number();
-                rests
-            }
-            State::Starttls(mut dialogue) => Side::BOTH.map(|side| (side, dialogue.take_rest(side))),
-            _ => return,
+        let State::Read(mut reader) = std::mem::replace(&mut self.state, next) else {
+            return;
         };
+        let rests = Side::BOTH.map(|side| (side, reader.take_rest(side)));
+        for side in Side::BOTH {
+            reader.end(side, time_ns, out);
+        }
+        // The tunnel may hold HTTP again, which counts on.
+        self.exchanges = self.exchanges.max(reader.exchanges());
         for (side, rest) in rests.iter().filter(|(_, rest)| !rest.is_empty()) {
             self.data(*side, time_ns, rest, out);
         }
@@ -292,47 +272,27 @@ impl Application for Session {
         match &mut self.state {
             State::Fresh => self.begin(side, time_ns, bytes, out),
             State::Identifying(_) => self.identify(side, time_ns, bytes, out),
-            State::Http(http) => {
-                let used = http.data(side, time_ns, bytes, out);
-                if http.is_tunnel() {
-                    self.tunnel(side, time_ns, &bytes[used..], out);
-                }
-            }
-            State::Tls(tls) => tls.data(side, time_ns, bytes, out),
-            State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
-            State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
-            State::Ssh(ssh) => ssh.data(side, time_ns, bytes, out),
-            State::Quic(quic) => {
-                quic.datagram(side, time_ns, bytes, out);
-                if !Side::BOTH.into_iter().any(|side| quic.wants(side)) {
-                    self.state = State::Over;
-                }
-            }
-            State::Starttls(dialogue) => {
-                let used = dialogue.data(side, bytes);
-                if dialogue.agreed() {
-                    self.tunnel(side, time_ns, &bytes[used..], out);
-                }
-            }
+            State::Read(reader) => match reader.data(side, time_ns, bytes, out) {
+                Next::More => {}
+                Next::Over => self.state = State::Over,
+                Next::Tunnel(used) => self.tunnel(side, time_ns, &bytes[used..], out),
+            },
             State::Named(_) => self.named(side, time_ns, bytes, out),
             State::Over => {}
         }
-        self.leave();
     }
 
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
         self.keep();
         match &mut self.state {
             State::Identifying(identifier) => identifier.gap(side, missing),
-            State::Http(http) => http.gap(side, time_ns, missing, out),
-            State::Tls(tls) => tls.gap(side, missing),
-            State::Dns(dns) => dns.gap(side, missing),
-            State::Ssh(ssh) => ssh.gap(side, out),
-            State::Starttls(dialogue) => dialogue.gap(side),
-            // Datagrams have no gaps.
-            State::Fresh | State::Quic(_) | State::Named(_) | State::Over => {}
+            State::Read(reader) => {
+                if let Next::Over = reader.gap(side, time_ns, missing, out) {
+                    self.state = State::Over;
+                }
+            }
+            State::Fresh | State::Named(_) | State::Over => {}
         }
-        self.leave();
     }
 
     fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
@@ -342,23 +302,19 @@ impl Application for Session {
                 identifier.end(side);
                 self.give_up();
             }
-            State::Http(http) => http.end(side, time_ns, out),
-            State::Tls(tls) => tls.end(side),
-            State::Ssh(ssh) => ssh.end(side, out),
-            State::Starttls(dialogue) => dialogue.end(),
-            State::Fresh | State::Dns(_) | State::Quic(_) | State::Named(_) | State::Over => {}
+            State::Read(reader) => {
+                if let Next::Over = reader.end(side, time_ns, out) {
+                    self.state = State::Over;
+                }
+            }
+            State::Fresh | State::Named(_) | State::Over => {}
         }
-        self.leave();
     }
 
     fn wants(&self, side: Side) -> bool {
         match &self.state {
-            State::Fresh | State::Identifying(_) | State::Http(_) => true,
-            State::Tls(tls) => tls.wants(side),
-            State::Dns(dns) => dns.wants(side),
-            State::Ssh(ssh) => ssh.wants(side),
-            State::Starttls(dialogue) => !dialogue.is_over(),
-            State::Quic(quic) => quic.wants(side),
+            State::Fresh | State::Identifying(_) => true,
+            State::Read(reader) => reader.wants(side),
             State::Named(judged) => judged[side.index()] < identify::DATAGRAMS,
             State::Over => false,
         }
@@ -367,12 +323,7 @@ impl Application for Session {
     fn heap_bytes(&self) -> usize {
         match &self.state {
             State::Identifying(identifier) => size_of::<Identifier>() + identifier.heap_bytes(),
-            State::Http(http) => size_of::<http::Http>() + http.heap_bytes(),
-            State::Tls(tls) => size_of::<tls::Tls>() + tls.heap_bytes(),
-            State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
-            State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
-            State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
-            State::Quic(quic) => size_of::<quic::Quic>() + quic.heap_bytes(),
+            State::Read(reader) => reader.heap_bytes(),
             State::Fresh | State::Named(_) | State::Over => 0,
         }
     }
