@@ -15,37 +15,15 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 
-/// Every protocol, in the order of their places in sets and series.
-pub(super) const PROTOCOLS: [Protocol; 18] = [
-    Protocol::Http1,
-    Protocol::Http2,
-    Protocol::Tls,
-    Protocol::Dns,
-    Protocol::Ssh,
-    Protocol::Smtp,
-    Protocol::Ftp,
-    Protocol::Pop3,
-    Protocol::Imap,
-    Protocol::Smb,
-    Protocol::Quic,
-    Protocol::BitTorrent,
-    Protocol::Ntp,
-    Protocol::Dhcp,
-    Protocol::NetbiosNames,
-    Protocol::Telnet,
-    Protocol::Stun,
-    Protocol::Wireguard,
-];
-
 /// The names of the series of conversations in a [`Bin`]: the protocols, payload of none of them, no payload.
-pub const SERIES: [&str; PROTOCOLS.len() + 2] = {
-    let mut names = ["unknown"; PROTOCOLS.len() + 2];
+pub const SERIES: [&str; Protocol::ALL.len() + 2] = {
+    let mut names = ["unknown"; Protocol::ALL.len() + 2];
     let mut place = 0;
-    while place < PROTOCOLS.len() {
-        names[place] = PROTOCOLS[place].name();
+    while place < Protocol::ALL.len() {
+        names[place] = Protocol::ALL[place].name();
         place += 1;
     }
-    names[PROTOCOLS.len() + 1] = "no payload";
+    names[Protocol::ALL.len() + 1] = "no payload";
     names
 };
 
@@ -403,7 +381,7 @@ impl Gather<'_> {
         };
         let Kept { counted, name, first } = kept;
         let Some(news) = counted.count(conversation) else { return };
-        let series = protocol.map_or(PROTOCOLS.len() + usize::from(!payload), series_of);
+        let series = protocol.map_or(Protocol::ALL.len() + usize::from(!payload), series_of);
         if news.is_first {
             // Its SYN may have come long before, and bins would be as wide as that is long ago.
             let time_ns = conversation.first_ns().max(self.stage.since_ns);
@@ -449,9 +427,9 @@ mod tests {
 
     #[test]
     fn every_protocol_has_its_place() {
-        for (place, protocol) in PROTOCOLS.into_iter().enumerate() {
-            assert_eq!((series_of(protocol), SERIES[place]), (place, protocol.name()));
+        for (place, protocol) in Protocol::ALL.iter().enumerate() {
+            assert_eq!((series_of(*protocol), SERIES[place]), (place, protocol.name()));
         }
-        assert_eq!(SERIES[PROTOCOLS.len()..], ["unknown", "no payload"]);
+        assert_eq!(SERIES[Protocol::ALL.len()..], ["unknown", "no payload"]);
     }
 }
