@@ -11,9 +11,7 @@
 //! The guarantees: the events are the same when every piece of a stream is cut into single bytes, and memory stays
 //! within the bounds.
 
-use super::list::Reader;
-use super::parser::Start;
-use super::{Carrier, Detail, Event, Protocol, Session, State, identify, quic};
+use super::{Carrier, Detail, Event, Protocol, Session, quic};
 use crate::capture::LinkType;
 use crate::conversation::{Application, Side};
 use crate::decode::{DEEPEST, Tunnel, datagram_at, decode, innermost, locate, packet};
@@ -159,11 +157,7 @@ fn run(steps: &[(Side, Step<'_>)], mut session: Session, piece: usize) -> Vec<Ev
 }
 
 fn check(session: &Session) {
-    let most = match &session.state {
-        State::Identifying(_) => size_of::<identify::Identifier>() + identify::MOST,
-        State::Read(reader) => reader.most(),
-        State::Fresh | State::Named(_) | State::Over => 0,
-    };
+    let most = session.most_heap_bytes();
     let held = session.heap_bytes();
     assert!(held <= most && most <= MOST, "{held} bytes are more than {most}");
 }
@@ -176,17 +170,10 @@ fn compare(bytes: &[u8], session: impl Fn() -> Session) {
     assert_eq!(whole, cut, "the events depend on the pieces");
 }
 
-/// A session of a protocol that is read, from its first byte on.
-fn inside(protocol: Protocol, carrier: Carrier) -> Session {
-    let (client, detail, exchanges) = (Side::Originator, Detail::Full, 0);
-    let reader = Reader::new(protocol, Start { carrier, client, detail, exchanges }).expect("it is read");
-    Session { carrier, detail, state: State::Read(reader), protocol: None, layers: 0, exchanges }
-}
-
 /// A protocol's parser, whatever the bytes look like.
 fn parser(protocol: Protocol, bytes: &[u8]) {
     for &carrier in protocol.read().expect("it is read").carriers {
-        compare(bytes, || inside(protocol, carrier));
+        compare(bytes, || Session::inside(protocol, carrier));
     }
 }
 
@@ -236,7 +223,7 @@ fn quic_packets(bytes: &[u8]) {
             *data = datagram;
         }
     }
-    let events = run(&steps, inside(Protocol::Quic, Carrier::Datagrams), usize::MAX);
+    let events = run(&steps, Session::inside(Protocol::Quic, Carrier::Datagrams), usize::MAX);
     assert!(events.len() <= 2 * usize::from(quic::HELLOS), "more hellos than are read");
 }
 
@@ -340,7 +327,7 @@ fn http_responses(bytes: &[u8]) {
 }
 
 fn alone(bytes: &[u8], side: Side) {
-    let session = || inside(Protocol::Http1, Carrier::Stream);
+    let session = || Session::inside(Protocol::Http1, Carrier::Stream);
     let steps = [(side, Step::Data(bytes))];
     assert_eq!(run(&steps, session(), usize::MAX), run(&steps, session(), 1), "the events depend on the pieces");
 }

@@ -20,12 +20,12 @@ mod rule;
 pub(super) mod stream;
 pub(super) mod stun;
 
-pub use super::list::Protocol;
+pub use super::Protocol;
 pub use identified::Identified;
 pub use rule::PREFIX;
 pub(super) use rule::{Says, Seen, Speaker, first_line, starts};
 
-use super::list::{DATAGRAM_RULES, STREAM_RULES};
+use super::{DATAGRAM_RULES, STREAM_RULES};
 use crate::conversation::Side;
 
 /// The most bytes on the heap: buffers reserve up to twice the bytes that they need.
