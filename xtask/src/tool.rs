@@ -139,8 +139,12 @@ impl Tool {
         Ok(match self {
             Self::Contract | Self::Fuzzed | Self::Histories => How::at("target"),
             Self::Loom | Self::Shuttle => How::mutants(tests.target),
-            Self::ThreadSanitizer => instrumented("thread").with("TSAN_OPTIONS", "halt_on_error=1"),
-            Self::AddressSanitizer => instrumented("address").with("ASAN_OPTIONS", "detect_leaks=1"),
+            Self::ThreadSanitizer => {
+                instrumented("thread").with("TSAN_OPTIONS", "halt_on_error=1:allocator_may_return_null=1")
+            }
+            Self::AddressSanitizer => {
+                instrumented("address").with("ASAN_OPTIONS", "detect_leaks=1:allocator_may_return_null=1")
+            }
             Self::Miri => {
                 let how = How::at("target/miri").with("CORELANE_TEST_PATIENCE", 30).with("RUST_BACKTRACE", 0);
                 How { before: &["+nightly", "miri"], ..how }

@@ -8,10 +8,10 @@ use crate::notify::Notify;
 use crate::output::Condition;
 use corelane_monitor::{Captured, Findings, Report, Style, Timing};
 use std::io::{self, IsTerminal};
-use std::mem;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use std::{iter, mem};
 
 /// What the other threads know of a capture that goes on.
 #[derive(Clone, Debug, Default)]
@@ -217,7 +217,6 @@ fn numbers(report: &Report, findings: &Findings, outputs: &[(String, Condition)]
     let by =
         |items: &[(&'static str, u64)]| -> By { items.iter().map(|&(name, count)| (name.into(), count)).collect() };
     let conversations = &findings.conversations;
-    let seen = &findings.seen;
     let [syn, probes] = report.scans.unwrap_or_default();
     let over = conversations.finished
         + conversations.reset
@@ -239,14 +238,10 @@ fn numbers(report: &Report, findings: &Findings, outputs: &[(String, Condition)]
         ]),
         refused: by(&[("fragments", findings.fragments.refused)]),
         alerts: by(&[("syn", syn), ("probe", probes)]),
-        events: by(&[
-            ("flow", over),
-            ("http", seen.http),
-            ("tls", seen.tls),
-            ("quic", seen.quic),
-            ("dns", [seen.dns_queries, seen.dns_responses].as_flattened().iter().sum()),
-            ("ssh", seen.ssh),
-        ]),
+        events: iter::once(("flow", over))
+            .chain(findings.seen.by_type())
+            .map(|(name, count)| (name.into(), count))
+            .collect(),
         outputs: outputs.iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
         ..Snapshot::default()
     }

@@ -1,12 +1,41 @@
 //! `dns`: a query or a response, in the form that Suricata 8 calls version 3.
 
-use super::Header;
 use super::json::{self, Object, key};
+use super::{Events, Header};
+use crate::inspect::Seen;
+use corelane_net::conversation::Side;
 use corelane_net::protocol::dns::{Data, Message, Record};
 
 /// Bytes of text that the answers of an event come to at most. Names in answers are pointers of two bytes, so that a
 /// message may make a hundred times its size of text.
 const ANSWERS: usize = 16 << 10;
+
+impl super::Message for Message {
+    fn event_type(&self) -> Events {
+        Events::DNS
+    }
+
+    fn from(&self) -> Side {
+        self.side
+    }
+
+    fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    fn is_transaction(&self) -> bool {
+        !self.is_response()
+    }
+
+    fn count(&self, seen: &mut Seen, is_tcp: bool) {
+        let counts = if self.is_response() { &mut seen.dns_responses } else { &mut seen.dns_queries };
+        counts[usize::from(is_tcp)] += 1;
+    }
+
+    fn write(&self, line: &mut Vec<u8>, header: &Header<'_>) {
+        write(line, header, self);
+    }
+}
 
 /// Bytes of a record's JSON, or a few more.
 fn text_len(record: &Record) -> usize {
@@ -35,8 +64,7 @@ fn escaped_len(text: &str) -> usize {
     text.bytes().map(escaped).sum()
 }
 
-/// Writes the event.
-pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
+fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
     header.line(line, "dns", |event| {
         event.object(key!("dns"), |dns| {
             dns.number(key!("version"), 3_u8);

@@ -1,11 +1,39 @@
 //! `http`: a request and its response, either of which may not have been seen.
 
-use super::Header;
 use super::json::key;
+use super::{Events, Header, Message};
+use crate::inspect::Seen;
+use corelane_net::conversation::Side;
 use corelane_net::protocol::http::Exchange;
 
-/// Writes the event.
-pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
+impl Message for Exchange {
+    fn event_type(&self) -> Events {
+        Events::HTTP
+    }
+
+    fn from(&self) -> Side {
+        self.client
+    }
+
+    fn time_ns(&self) -> u64 {
+        let request_ns = self.request.as_ref().map_or(0, |request| request.time_ns);
+        self.response.as_ref().map_or(request_ns, |response| response.end_ns)
+    }
+
+    fn count(&self, seen: &mut Seen, _is_tcp: bool) {
+        seen.http_requests += u64::from(self.request.is_some());
+        if let Some(response) = &self.response {
+            seen.http_responses += 1;
+            seen.http_interim += u64::from(response.interim);
+        }
+    }
+
+    fn write(&self, line: &mut Vec<u8>, header: &Header<'_>) {
+        write(line, header, self);
+    }
+}
+
+fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
     let (request, response) = (exchange.request.as_ref(), exchange.response.as_ref());
     let (hostname, http_port) = match request.and_then(|request| request.host.as_deref()) {
         Some(host) => host_and_port(host),

@@ -2,7 +2,7 @@
 //! reads these.
 //!
 //! A file for each type of event; `docs/eve.md` has every field and what differs. To add a protocol's event: a file
-//! here with its fields, a flag in [`Events`], and the call in `inspect/records.rs`.
+//! here with a [`Message`], and a line in the list below.
 
 pub(crate) mod alert;
 pub(crate) mod dns;
@@ -19,56 +19,111 @@ pub use alert::write_scan;
 pub use sensor::write_sensor;
 pub use stats::write_stats;
 
+use crate::inspect::Seen;
+use corelane_net::conversation::Side;
 use corelane_net::decode::Tunnel;
+use corelane_net::protocol::Event;
 use json::{Object, key};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::BitOr;
 use std::str::FromStr;
 
+/// A type of event is a line: its flag, its name as `event_type` has it, and the message whose event it is, if it is one
+/// of a conversation. Their order is that of lists.
+macro_rules! types {
+    ($($(#[$doc:meta])* $flag:ident $name:literal $(of $event:ident($message:ty))?,)*) => {
+        /// The places of the types.
+        #[allow(clippy::upper_case_acronyms)]
+        enum Place {
+            $($flag,)*
+        }
+
+        impl Events {
+            $($(#[$doc])* pub const $flag: Events = Events(1 << Place::$flag as u16);)*
+            /// All types.
+            pub const ALL: Events = Events($(Events::$flag.0)|*);
+            /// The types with their names, as `event_type` has them.
+            pub const NAMES: [(&'static str, Events); [$($name),*].len()] = [$(($name, Events::$flag)),*];
+        }
+
+        /// The message of an event that is written by itself. Hellos are written in pairs.
+        pub(crate) fn message(event: &Event) -> Option<&dyn Message> {
+            match event {
+                Event::Identified(_) | Event::ClientHello(_) | Event::ServerHello(_) => None,
+                $($(Event::$event(message) => {
+                    let message: &$message = message;
+                    Some(message)
+                })?)*
+            }
+        }
+    };
+}
+
+types! {
+    /// Conversations that are over.
+    FLOW "flow",
+    /// HTTP exchanges.
+    HTTP "http" of Http(corelane_net::protocol::http::Exchange),
+    /// TLS handshakes.
+    TLS "tls",
+    /// DNS messages.
+    DNS "dns" of Dns(corelane_net::protocol::dns::Message),
+    /// QUIC handshakes.
+    QUIC "quic",
+    /// SSH handshakes.
+    SSH "ssh" of Ssh(corelane_net::protocol::ssh::Handshake),
+    /// Scans.
+    ALERT "alert",
+    /// Statistics at the end.
+    STATS "stats",
+}
+
+/// A message of a conversation, which has an event.
+pub(crate) trait Message {
+    /// The type of its event.
+    fn event_type(&self) -> Events;
+
+    /// The side that the event is from: the client's, or the sender's.
+    fn from(&self) -> Side;
+
+    /// The client's side, if the message shows it.
+    fn client(&self) -> Option<Side> {
+        None
+    }
+
+    fn time_ns(&self) -> u64;
+
+    /// Whether it is a transaction of the conversation, as answers are none.
+    fn is_transaction(&self) -> bool {
+        true
+    }
+
+    /// Counts what is in it; the event itself is counted for every message.
+    fn count(&self, _seen: &mut Seen, _is_tcp: bool) {}
+
+    /// Writes the event.
+    fn write(&self, line: &mut Vec<u8>, header: &Header<'_>);
+}
+
 /// A set of types of events.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Events(u8);
+pub struct Events(u16);
 
 impl Events {
     /// No events.
     pub const NONE: Events = Events(0);
-    /// Conversations that are over.
-    pub const FLOW: Events = Events(1);
-    /// HTTP exchanges.
-    pub const HTTP: Events = Events(2);
-    /// TLS handshakes.
-    pub const TLS: Events = Events(4);
-    /// DNS messages.
-    pub const DNS: Events = Events(8);
-    /// Scans.
-    pub const ALERT: Events = Events(16);
-    /// Statistics at the end.
-    pub const STATS: Events = Events(32);
-    /// QUIC handshakes.
-    pub const QUIC: Events = Events(64);
-    /// SSH handshakes.
-    pub const SSH: Events = Events(128);
     /// What is said in conversations.
-    pub(crate) const MESSAGES: Events = Events(2 | 4 | 8 | 64 | 128);
-    /// All types.
-    pub const ALL: Events = Events(255);
-
-    /// The types with their names, as `event_type` has them.
-    pub const NAMES: [(&'static str, Events); 8] = [
-        ("flow", Events::FLOW),
-        ("http", Events::HTTP),
-        ("tls", Events::TLS),
-        ("dns", Events::DNS),
-        ("quic", Events::QUIC),
-        ("ssh", Events::SSH),
-        ("alert", Events::ALERT),
-        ("stats", Events::STATS),
-    ];
+    pub(crate) const MESSAGES: Events = Events(Events::ALL.0 & !(Events::FLOW.0 | Events::ALERT.0 | Events::STATS.0));
 
     /// Whether one of those is among these.
     pub const fn has(self, others: Events) -> bool {
         self.0 & others.0 != 0
+    }
+
+    /// The place of one type in the list.
+    pub(crate) const fn place(self) -> usize {
+        self.0.trailing_zeros() as usize
     }
 
     /// Whether there are events among these that only the second analysis finds.

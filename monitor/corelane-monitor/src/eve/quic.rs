@@ -8,7 +8,7 @@ const SERVER_NAME: u16 = 0;
 const PROTOCOL_NAMES: u16 = 16;
 
 /// Writes the event.
-pub(crate) fn write(
+pub(super) fn write(
     line: &mut Vec<u8>,
     header: &Header<'_>,
     client: Option<&ClientHello>,

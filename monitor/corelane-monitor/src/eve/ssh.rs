@@ -1,11 +1,33 @@
 //! `ssh`: what the two sides say before they encrypt, either of which may not have been seen.
 
-use super::Header;
 use super::json::key;
+use super::{Events, Header, Message};
+use corelane_net::conversation::Side;
 use corelane_net::protocol::ssh::{Handshake, Peer};
 
-/// Writes the event.
-pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, handshake: &Handshake) {
+impl Message for Handshake {
+    fn event_type(&self) -> Events {
+        Events::SSH
+    }
+
+    fn from(&self) -> Side {
+        self.client_side
+    }
+
+    fn client(&self) -> Option<Side> {
+        Some(self.client_side)
+    }
+
+    fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    fn write(&self, line: &mut Vec<u8>, header: &Header<'_>) {
+        write(line, header, self);
+    }
+}
+
+fn write(line: &mut Vec<u8>, header: &Header<'_>, handshake: &Handshake) {
     header.line(line, "ssh", |event| {
         event.object(key!("ssh"), |ssh| {
             for (name, peer) in [(key!("client"), &handshake.client), (key!("server"), &handshake.server)] {
@@ -30,7 +52,6 @@ pub(crate) fn write(line: &mut Vec<u8>, header: &Header<'_>, handshake: &Handsha
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelane_net::conversation::Side;
     use corelane_net::protocol::ssh::Hassh;
 
     #[test]

@@ -1,5 +1,6 @@
 //! `stats`: what was counted, at the end and, in a run without one, ever again.
 
+use super::Events;
 use super::json::{self, key};
 use crate::inspect::Findings;
 use crate::report::{Report, Tunnels};
@@ -130,8 +131,16 @@ fn flows(findings: &Findings) -> Map<String, Value> {
     flows
 }
 
-fn transactions(findings: &Findings) -> Value {
-    let seen = &findings.seen;
-    let [udp, tcp] = [0, 1].map(|carrier| seen.dns_queries[carrier] + seen.dns_responses[carrier]);
-    json!({ "http": seen.http, "tls": seen.tls, "quic": seen.quic, "dns_udp": udp, "dns_tcp": tcp, "ssh": seen.ssh })
+fn transactions(findings: &Findings) -> Map<String, Value> {
+    let mut transactions = Map::new();
+    for (name, event_type) in Events::NAMES.into_iter().filter(|(_, event_type)| Events::MESSAGES.has(*event_type)) {
+        let [udp, tcp] = findings.seen.events(event_type);
+        if event_type == Events::DNS {
+            transactions.insert(with_carrier(Protocol::Dns, false), udp.into());
+            transactions.insert(with_carrier(Protocol::Dns, true), tcp.into());
+        } else {
+            transactions.insert(name.to_owned(), (udp + tcp).into());
+        }
+    }
+    transactions
 }

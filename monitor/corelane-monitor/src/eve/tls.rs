@@ -1,17 +1,41 @@
 //! `tls`: a ClientHello and its ServerHello, either of which may not have been seen.
 
-use super::Header;
 use super::json::{key, number, text};
+use super::{Events, Header, Message, quic};
+use corelane_net::conversation::Side;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
 use std::borrow::Cow;
 
-/// Writes the event.
-pub(crate) fn write(
-    line: &mut Vec<u8>,
-    header: &Header<'_>,
-    client: Option<&ClientHello>,
-    server: Option<&ServerHello>,
-) {
+/// The hellos of a handshake, over TCP or in QUIC. One of them is there.
+pub(crate) struct Hellos<'a> {
+    pub(crate) client: Option<&'a ClientHello>,
+    pub(crate) server: Option<&'a ServerHello>,
+}
+
+impl Message for Hellos<'_> {
+    fn event_type(&self) -> Events {
+        let quic = self.client.map(|hello| hello.quic).or(self.server.map(|hello| hello.quic)).flatten();
+        if quic.is_some() { Events::QUIC } else { Events::TLS }
+    }
+
+    fn from(&self) -> Side {
+        let client = self.client.map(|hello| hello.client).or(self.server.map(|hello| hello.server.other()));
+        client.unwrap_or(Side::Originator)
+    }
+
+    /// The clock of the capture may have gone back between the two.
+    fn time_ns(&self) -> u64 {
+        let times = [self.client.map(|hello| hello.time_ns), self.server.map(|hello| hello.time_ns)];
+        times.into_iter().flatten().max().unwrap_or(0)
+    }
+
+    fn write(&self, line: &mut Vec<u8>, header: &Header<'_>) {
+        let write = if self.event_type() == Events::QUIC { quic::write } else { write };
+        write(line, header, self.client, self.server);
+    }
+}
+
+fn write(line: &mut Vec<u8>, header: &Header<'_>, client: Option<&ClientHello>, server: Option<&ServerHello>) {
     let version = server.map(|hello| hello.version).or(client.map(|hello| hello.legacy_version));
     header.line(line, "tls", |event| {
         event.object(key!("tls"), |tls| {
@@ -64,7 +88,6 @@ fn version_name(version: u16) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use corelane_net::conversation::Side;
 
     /// Lists of a hello stay where they are empty; names that were not given do not.
     #[test]

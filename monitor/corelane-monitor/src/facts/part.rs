@@ -2,7 +2,6 @@
 
 use super::bounded::{Bounded, Few, Tally, Weight};
 use super::counted::{Counted, News, Quiet};
-use super::series::PROTOCOLS;
 use super::{Facts, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};
@@ -126,7 +125,7 @@ const TCP_PORTS: usize = 24;
 /// The mark of a host that has more ports than are kept.
 const MORE_PORTS: u32 = 1 << 31;
 
-const _: () = assert!(PROTOCOLS.len() <= TCP_PORTS && TCP_PORTS + Host::MOST_PORTS < 31);
+const _: () = assert!(Protocol::ALL.len() <= TCP_PORTS && TCP_PORTS + Host::MOST_PORTS < 31);
 
 /// More of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -571,7 +570,7 @@ impl Host {
 
     /// The protocols that it spoke.
     pub fn protocols(&self) -> impl Iterator<Item = Protocol> {
-        PROTOCOLS.into_iter().enumerate().filter(|(place, _)| self.marks >> place & 1 == 1).map(|(_, it)| it)
+        Protocol::ALL.iter().copied().enumerate().filter(|(place, _)| self.marks >> place & 1 == 1).map(|(_, it)| it)
     }
 }
 

@@ -4,7 +4,7 @@ use super::bins::{Bins, Sum};
 use super::bounded::{First, Weight};
 use super::counted::Counted;
 use super::part::{NAME, NameKind, Part, Tables};
-use super::series::{PROTOCOLS, SERIES, series_of};
+use super::series::{SERIES, series_of};
 use super::{HostName, Lists, cut};
 use crate::hash::HashKeys;
 use crate::slot::PARTITIONS;
@@ -364,7 +364,7 @@ impl Gather<'_> {
         };
         let Kept { counted, name, first } = kept;
         let Some(news) = counted.count(conversation) else { return };
-        let series = protocol.map_or(PROTOCOLS.len() + usize::from(!payload), series_of);
+        let series = protocol.map_or(Protocol::ALL.len() + usize::from(!payload), series_of);
         if news.is_first {
             // Its SYN may have come long before, and bins would be as wide as that is long ago.
             let time_ns = conversation.first_ns().max(self.stage.since_ns);

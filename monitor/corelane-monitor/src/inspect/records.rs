@@ -3,11 +3,11 @@
 use super::findings::Findings;
 use super::lines::{Key, Lines};
 use super::talk::{Name, Talk};
-use crate::eve::{self, Events};
+use crate::eve::tls::Hellos;
+use crate::eve::{self, Events, Message};
 use crate::facts::Gather;
 use corelane_net::conversation::{Conversation, Ending, Observer, Side};
 use corelane_net::decode::Tunnel;
-use corelane_net::protocol::tls::{ClientHello, ServerHello};
 use corelane_net::protocol::{Detail, Event, Identified};
 
 /// The most events for which a partition keeps room.
@@ -112,21 +112,6 @@ impl Records<'_> {
                 let client = talk.identified.and_then(|before| before.client).or(identified.client);
                 talk.identified = Some(Identified { client, ..identified });
             }
-            Event::Http(exchange) => {
-                talk.transactions += 1;
-                seen.http += 1;
-                seen.http_requests += u64::from(exchange.request.is_some());
-                if let Some(response) = &exchange.response {
-                    seen.http_responses += 1;
-                    seen.http_interim += u64::from(response.interim);
-                }
-                if self.wanted.has(Events::HTTP) {
-                    let request_ns = exchange.request.as_ref().map_or(0, |request| request.time_ns);
-                    let time_ns = exchange.response.as_ref().map_or(request_ns, |response| response.end_ns);
-                    let header = header(subject, exchange.client, talk.name.as_ref(), time_ns, number);
-                    self.lines.push(self.key, |line| eve::http::write(line, &header, &exchange));
-                }
-            }
             Event::ClientHello(hello) => {
                 let count = if hello.quic.is_some() { &mut seen.quic_client_hellos } else { &mut seen.client_hellos };
                 *count += 1;
@@ -140,67 +125,37 @@ impl Records<'_> {
                 let count = if hello.quic.is_some() { &mut seen.quic_server_hellos } else { &mut seen.server_hellos };
                 *count += 1;
                 let asked = talk.hello.take();
-                self.handshake(subject, talk, asked.as_ref().map(|(asked, _)| &**asked), Some(&hello), number);
+                let client = asked.as_ref().map(|(asked, _)| &**asked);
+                self.message(subject, talk, &Hellos { client, server: Some(&hello) }, number);
             }
-            Event::Dns(message) => {
-                let carrier = usize::from(subject.conversation.is_tcp());
-                if message.is_response() {
-                    seen.dns_responses[carrier] += 1;
-                } else {
-                    talk.transactions += 1;
-                    seen.dns_queries[carrier] += 1;
-                }
-                if self.wanted.has(Events::DNS) {
-                    let header = header(subject, message.side, talk.name.as_ref(), message.time_ns, number);
-                    self.lines.push(self.key, |line| eve::dns::write(line, &header, &message));
+            other => {
+                if let Some(message) = eve::message(&other) {
+                    if let (Some(client), Some(identified)) = (message.client(), &mut talk.identified) {
+                        identified.client = Some(client);
+                    }
+                    self.message(subject, talk, message, number);
                 }
             }
-            Event::Ssh(handshake) => {
-                talk.transactions += 1;
-                seen.ssh += 1;
-                if let Some(identified) = &mut talk.identified {
-                    identified.client = Some(handshake.client_side);
-                }
-                if self.wanted.has(Events::SSH) {
-                    let header = header(subject, handshake.client_side, talk.name.as_ref(), handshake.time_ns, number);
-                    self.lines.push(self.key, |line| eve::ssh::write(line, &header, &handshake));
-                }
-            }
-            _ => {}
+        }
+    }
+
+    /// Counts a message and writes its event.
+    fn message(&mut self, subject: Subject<'_>, talk: &mut Talk, message: &dyn Message, number: Option<u64>) {
+        let (event_type, is_tcp) = (message.event_type(), subject.conversation.is_tcp());
+        talk.transactions += u64::from(message.is_transaction());
+        self.findings.seen.events[event_type.place()][usize::from(is_tcp)] += 1;
+        message.count(&mut self.findings.seen, is_tcp);
+        if self.wanted.has(event_type) {
+            let header = header(subject, message.from(), talk.name.as_ref(), message.time_ns(), number);
+            self.lines.push(self.key, |line| message.write(line, &header));
         }
     }
 
     /// Records a ClientHello whose answer is not awaited any longer.
     fn unanswered_hello(&mut self, subject: Subject<'_>, talk: &mut Talk) {
         if let Some((hello, number)) = talk.hello.take() {
-            self.handshake(subject, talk, Some(&hello), None, number);
+            self.message(subject, talk, &Hellos { client: Some(&hello), server: None }, number);
         }
-    }
-
-    /// Records the two hellos of a handshake, over TCP or in QUIC.
-    fn handshake(
-        &mut self,
-        subject: Subject<'_>,
-        talk: &mut Talk,
-        client: Option<&ClientHello>,
-        server: Option<&ServerHello>,
-        number: Option<u64>,
-    ) {
-        talk.transactions += 1;
-        let is_quic = client.map(|hello| hello.quic).or(server.map(|hello| hello.quic)).flatten().is_some();
-        let seen = &mut self.findings.seen;
-        *(if is_quic { &mut seen.quic } else { &mut seen.tls }) += 1;
-        if !self.wanted.has(if is_quic { Events::QUIC } else { Events::TLS }) {
-            return;
-        }
-        let side = client.map(|hello| hello.client).or(server.map(|hello| hello.server.other()));
-        let side = side.unwrap_or(Side::Originator);
-        // The clock of the capture may have gone back between the two.
-        let times = [client.map(|hello| hello.time_ns), server.map(|hello| hello.time_ns)];
-        let time_ns = times.into_iter().flatten().max().unwrap_or(0);
-        let header = header(subject, side, talk.name.as_ref(), time_ns, number);
-        let write = if is_quic { eve::quic::write } else { eve::tls::write };
-        self.lines.push(self.key, |line| write(line, &header, client, server));
     }
 }
 

@@ -79,8 +79,11 @@ impl Seen {
                 let sum = |counts: [u64; 2]| counts.iter().sum();
                 two(sum(self.dns_queries), "query", sum(self.dns_responses), "response")
             }
-            Protocol::Ssh => plural(self.ssh, "handshake"),
-            _ => String::new(),
+            _ => {
+                let unit = if protocol == Protocol::Ssh { "handshake" } else { "message" };
+                let count = self.by_type().find(|(name, _)| *name == protocol.name());
+                count.map_or(String::new(), |(_, count)| plural(count, unit))
+            }
         }
     }
 }

@@ -27,9 +27,11 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | this file, `event.rs` | a session and its states; its events |
-//! | `identify/` | the rules, in their order, and the evidence |
-//! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, and its results as types |
+//! | this file | the protocols, their events, and the order of the rules: what is new begins here |
+//! | `parser.rs` | the trait of a parser, and what is made of the list |
+//! | `session.rs` | a session and its states |
+//! | `identify/` | the evidence, and the rules for what is not read |
+//! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, its rules, and its results as types |
 //! | `starttls.rs` | the dialogues that change to TLS |
 //! | `wire.rs`, `text.rs` | fields of binary protocols; text for printing |
 //! | `community_id.rs` | a flow's name in every tool |
@@ -37,12 +39,13 @@
 
 mod community_id;
 pub mod dns;
-mod event;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;
 pub mod identify;
+mod parser;
 pub mod quic;
+mod session;
 pub mod ssh;
 mod starttls;
 mod text;
@@ -50,12 +53,104 @@ pub mod tls;
 mod wire;
 
 pub use community_id::{CommunityId, community_id, community_id_seeded};
-pub use event::Event;
-pub use identify::{Identified, Protocol};
+pub use identify::Identified;
+pub use session::Session;
 pub use text::{Detail, Text};
 
-use crate::conversation::{Application, Conversation, Side};
-use identify::Identifier;
+use crate::conversation::{Conversation, Side};
+use identify::{Says, Seen, datagram, stream, stun};
+use parser::{Next, Parser, Read, Start, protocols};
+use std::fmt;
+
+protocols! {
+    /// HTTP/1.0 and 1.1.
+    Http1 "http" read by http::Http,
+    /// HTTP/2 without TLS.
+    Http2 "http2",
+    /// TLS 1.0 to 1.3, and SSL 3.
+    Tls "tls" read by tls::Tls,
+    /// DNS, multicast DNS among it.
+    Dns "dns" read by dns::Dns,
+    /// SSH.
+    Ssh "ssh" read by ssh::Ssh,
+    /// SMTP.
+    Smtp "smtp" read by starttls::Starttls,
+    /// FTP, its control connection.
+    Ftp "ftp" read by starttls::Starttls,
+    /// POP3.
+    Pop3 "pop3" read by starttls::Starttls,
+    /// IMAP.
+    Imap "imap" read by starttls::Starttls,
+    /// SMB, all versions.
+    Smb "smb",
+    /// QUIC.
+    Quic "quic" read by quic::Quic,
+    /// BitTorrent: peers over TCP and µTP, and the distributed hash table.
+    BitTorrent "bittorrent",
+    /// NTP.
+    Ntp "ntp",
+    /// DHCP and BOOTP.
+    Dhcp "dhcp",
+    /// NetBIOS names, whose messages are nearly those of DNS.
+    NetbiosNames "netbios-ns",
+    /// Telnet.
+    Telnet "telnet",
+    /// STUN and TURN, with the magic cookie.
+    Stun "stun",
+    /// WireGuard.
+    Wireguard "wireguard",
+}
+
+/// A fact that a conversation shows. A `match` over all variants is how a program learns of a new protocol.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The protocol is identified. Behind a proxy's CONNECT, an upgrade, or STARTTLS, there may be a
+    /// second one.
+    Identified(Identified),
+    /// A request and its response.
+    Http(Box<http::Exchange>),
+    /// A TLS client's first message, over TCP or in QUIC.
+    ClientHello(Box<tls::ClientHello>),
+    /// The server's answer to a ClientHello.
+    ServerHello(Box<tls::ServerHello>),
+    /// A DNS query or response.
+    Dns(dns::Message),
+    /// What both sides of an SSH connection say of themselves.
+    Ssh(Box<ssh::Handshake>),
+}
+
+/// The rules over streams in their order; a rule counts when all before it have said no. One that answers `More` holds
+/// back all behind it.
+const STREAM_RULES: &[fn(Seen<'_>) -> Says] = &[
+    stream::http2_preface,
+    http::request,
+    http::status,
+    tls::record,
+    tls::ssl2_hello,
+    ssh::banner,
+    stream::bittorrent_handshake,
+    stream::smb_header,
+    stream::text_greeting,
+    stream::telnet_options,
+    stream::http2_settings,
+    stun::message_over_tcp,
+    dns::message_over_tcp,
+];
+
+/// The rules over single datagrams in their order; the first yes is the verdict.
+const DATAGRAM_RULES: &[fn(&[u8]) -> Says] = &[
+    datagram::dhcp,
+    quic::packet,
+    stun::message,
+    datagram::bittorrent_table,
+    datagram::netbios_name,
+    dns::message,
+    datagram::bittorrent_transport,
+    datagram::ntp,
+    datagram::ntp_control,
+    datagram::ntp_private,
+    datagram::wireguard,
+];
 
 /// The way in which a conversation's bytes arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,307 +168,8 @@ impl Carrier {
     }
 }
 
-/// The most layers of protocols inside a protocol that are followed, such as a tunnel in a tunnel.
-const LAYERS: u8 = 4;
-
-/// Reads one conversation.
-#[derive(Debug)]
-pub struct Session {
-    carrier: Carrier,
-    detail: Detail,
-    state: State,
-    protocol: Option<Protocol>,
-    layers: u8,
-    /// HTTP exchanges before the tunnel that this is in.
-    exchanges: u64,
-}
-
-#[derive(Debug)]
-enum State {
-    /// No bytes have come. Most conversations are identified by their first ones, and keep none.
-    Fresh,
-    Identifying(Box<Identifier>),
-    Http(Box<http::Http>),
-    Tls(Box<tls::Tls>),
-    Dns(Box<dns::Dns>),
-    Quic(Box<quic::Quic>),
-    Ssh(Box<ssh::Ssh>),
-    Starttls(Box<starttls::Starttls>),
-    /// The protocol of datagrams is known and is not read, but a later datagram may be of one that is. So many of each
-    /// side were judged.
-    Named([u8; 2]),
-    /// The protocol is known and of no further interest, or will never be known.
-    Over,
-}
-
-impl Session {
-    /// A session without bytes so far.
-    pub fn new(carrier: Carrier) -> Self {
-        Self::with(carrier, Detail::Full)
-    }
-
-    /// The same with less detail in its events.
-    pub fn with(carrier: Carrier, detail: Detail) -> Self {
-        Self { carrier, detail, state: State::Fresh, protocol: None, layers: 0, exchanges: 0 }
-    }
-
-    /// The protocol, once it is known. In a tunnel it is the protocol inside.
-    pub fn protocol(&self) -> Option<Protocol> {
-        self.protocol
-    }
-
-    /// Takes the first bytes of a conversation.
-    fn begin(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        let first = match self.carrier {
-            Carrier::Stream => Identifier::first(side, time_ns, bytes),
-            Carrier::Datagrams => Identifier::first_datagram(side, time_ns, bytes),
-        };
-        match first {
-            Ok(found) => {
-                let mut judged = [0; 2];
-                judged[side.index()] = 1;
-                self.state = self.found(found, judged, out);
-                if !matches!(self.state, State::Named(_)) {
-                    self.data(side, time_ns, bytes, out);
-                }
-            }
-            Err(identifier) => {
-                self.state = State::Identifying(Box::new(identifier));
-                self.give_up();
-            }
-        }
-    }
-
-    /// Makes place for what comes before any bytes.
-    fn keep(&mut self) {
-        if matches!(self.state, State::Fresh) {
-            self.state = State::Identifying(Box::new(Identifier::new()));
-        }
-    }
-
-    fn identify(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        let State::Identifying(identifier) = &mut self.state else {
-            return;
-        };
-        let (found, used) = match self.carrier {
-            Carrier::Stream => identifier.stream(side, time_ns, bytes),
-            Carrier::Datagrams => (identifier.datagram(side, time_ns, bytes), 0),
-        };
-        let Some(found) = found else {
-            self.give_up();
-            return;
-        };
-        let judged = identifier.datagrams();
-        let state = self.found(found, judged, out);
-        let State::Identifying(identifier) = std::mem::replace(&mut self.state, state) else {
-            return;
-        };
-        if self.carrier == Carrier::Stream {
-            // The kept bytes go first, this side's last: more of this side may have come in this piece than the verdict
-            // needed, and more follows.
-            let sides = identifier.into_sides();
-            for side in [side.other(), side] {
-                self.replay(side, &sides[side.index()], time_ns, out);
-            }
-        }
-        if used < bytes.len() && !matches!(self.state, State::Named(_)) {
-            self.data(side, time_ns, &bytes[used..], out);
-        }
-    }
-
-    /// Takes a datagram behind one whose protocol is not read.
-    fn named(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        let State::Named(judged) = &mut self.state else {
-            return;
-        };
-        if judged[side.index()] >= identify::DATAGRAMS {
-            return;
-        }
-        judged[side.index()] += 1;
-        let judged = *judged;
-        match identify::instead(self.protocol, side, time_ns, bytes) {
-            Some(found) => {
-                self.state = self.found(found, judged, out);
-                self.data(side, time_ns, bytes, out);
-            }
-            None if judged.iter().all(|&count| count >= identify::DATAGRAMS) => self.state = State::Over,
-            None => {}
-        }
-    }
-
-    /// Tells what was identified; the result reads it. Of datagrams, `judged` says how many of each side there were.
-    fn found(&mut self, found: Identified, judged: [u8; 2], out: &mut Vec<Event>) -> State {
-        self.protocol = Some(found.protocol);
-        out.push(Event::Identified(found));
-        match found.protocol {
-            Protocol::Http1 => {
-                let client = found.client.unwrap_or(found.side);
-                State::Http(Box::new(http::Http::new(client, self.exchanges, self.detail)))
-            }
-            Protocol::Tls => State::Tls(Box::new(tls::Tls::new(self.detail))),
-            Protocol::Dns => State::Dns(Box::new(dns::Dns::new(self.detail))),
-            Protocol::Ssh => State::Ssh(Box::default()),
-            Protocol::Quic => State::Quic(Box::default()),
-            _ if self.carrier == Carrier::Datagrams => State::Named(judged),
-            other => starttls::Starttls::new(other, found.client.unwrap_or(found.side))
-                .map_or(State::Over, |dialogue| State::Starttls(Box::new(dialogue))),
-        }
-    }
-
-    /// Hands on the bytes of a side that were kept before the verdict. All of them get the time of the verdict, as the
-    /// times of their pieces would be many to keep.
-    fn replay(&mut self, side: Side, kept: &identify::Prefix, time_ns: u64, out: &mut Vec<Event>) {
-        if kept.before > 0 {
-            self.gap(side, time_ns, kept.before, out);
-        }
-        if !kept.bytes.is_empty() {
-            self.data(side, time_ns, &kept.bytes, out);
-        }
-        if kept.skipped > 0 {
-            self.gap(side, time_ns, kept.skipped, out);
-        }
-        if kept.ended {
-            self.end(side, time_ns, out);
-        }
-    }
-
-    fn give_up(&mut self) {
-        if let State::Identifying(identifier) = &self.state
-            && identifier.is_hopeless()
-        {
-            self.state = State::Over;
-        }
-    }
-
-    /// Drops a parser that needs no more bytes of either side.
-    fn leave(&mut self) {
-        let is_over = match &self.state {
-            State::Ssh(ssh) => ssh.is_over(),
-            State::Starttls(dialogue) => dialogue.is_over(),
-            _ => false,
-        };
-        if is_over {
-            self.state = State::Over;
-        }
-    }
-
-    /// Goes on with another protocol; `bytes` are the first of a side.
-    fn tunnel(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        self.layers += 1;
-        let next = match self.layers < LAYERS {
-            true => State::Fresh,
-            false => State::Over,
-        };
-        let rests = match std::mem::replace(&mut self.state, next) {
-            State::Http(mut http) => {
-                let rests = Side::BOTH.map(|side| (side, http.take_rest(side)));
-                // The tunnel may hold HTTP again, which counts on.
-                Side::BOTH.into_iter().for_each(|side| http.end(side, time_ns, out));
-                self.exchanges = http.number();
-                rests
-            }
-            State::Starttls(mut dialogue) => Side::BOTH.map(|side| (side, dialogue.take_rest(side))),
-            _ => return,
-        };
-        for (side, rest) in rests.iter().filter(|(_, rest)| !rest.is_empty()) {
-            self.data(*side, time_ns, rest, out);
-        }
-        if !bytes.is_empty() {
-            self.data(side, time_ns, bytes, out);
-        }
-    }
-}
-
-/// A side's bytes, gaps and end go in, and events come out.
-impl Application for Session {
-    type Found = Vec<Event>;
-
-    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
-        match &mut self.state {
-            State::Fresh => self.begin(side, time_ns, bytes, out),
-            State::Identifying(_) => self.identify(side, time_ns, bytes, out),
-            State::Http(http) => {
-                let used = http.data(side, time_ns, bytes, out);
-                if http.is_tunnel() {
-                    self.tunnel(side, time_ns, &bytes[used..], out);
-                }
-            }
-            State::Tls(tls) => tls.data(side, time_ns, bytes, out),
-            State::Dns(dns) if self.carrier == Carrier::Datagrams => dns.datagram(side, time_ns, bytes, out),
-            State::Dns(dns) => dns.stream(side, time_ns, bytes, out),
-            State::Ssh(ssh) => ssh.data(side, time_ns, bytes, out),
-            State::Quic(quic) => {
-                quic.datagram(side, time_ns, bytes, out);
-                if !Side::BOTH.into_iter().any(|side| quic.wants(side)) {
-                    self.state = State::Over;
-                }
-            }
-            State::Starttls(dialogue) => {
-                let used = dialogue.data(side, bytes);
-                if dialogue.agreed() {
-                    self.tunnel(side, time_ns, &bytes[used..], out);
-                }
-            }
-            State::Named(_) => self.named(side, time_ns, bytes, out),
-            State::Over => {}
-        }
-        self.leave();
-    }
-
-    fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
-        self.keep();
-        match &mut self.state {
-            State::Identifying(identifier) => identifier.gap(side, missing),
-            State::Http(http) => http.gap(side, time_ns, missing, out),
-            State::Tls(tls) => tls.gap(side, missing),
-            State::Dns(dns) => dns.gap(side, missing),
-            State::Ssh(ssh) => ssh.gap(side, out),
-            State::Starttls(dialogue) => dialogue.gap(side),
-            // Datagrams have no gaps.
-            State::Fresh | State::Quic(_) | State::Named(_) | State::Over => {}
-        }
-        self.leave();
-    }
-
-    fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
-        self.keep();
-        match &mut self.state {
-            State::Identifying(identifier) => {
-                identifier.end(side);
-                self.give_up();
-            }
-            State::Http(http) => http.end(side, time_ns, out),
-            State::Tls(tls) => tls.end(side),
-            State::Ssh(ssh) => ssh.end(side, out),
-            State::Starttls(dialogue) => dialogue.end(),
-            State::Fresh | State::Dns(_) | State::Quic(_) | State::Named(_) | State::Over => {}
-        }
-        self.leave();
-    }
-
-    fn wants(&self, side: Side) -> bool {
-        match &self.state {
-            State::Fresh | State::Identifying(_) | State::Http(_) => true,
-            State::Tls(tls) => tls.wants(side),
-            State::Dns(dns) => dns.wants(side),
-            State::Ssh(ssh) => ssh.wants(side),
-            State::Starttls(dialogue) => !dialogue.is_over(),
-            State::Quic(quic) => quic.wants(side),
-            State::Named(judged) => judged[side.index()] < identify::DATAGRAMS,
-            State::Over => false,
-        }
-    }
-
-    fn heap_bytes(&self) -> usize {
-        match &self.state {
-            State::Identifying(identifier) => size_of::<Identifier>() + identifier.heap_bytes(),
-            State::Http(http) => size_of::<http::Http>() + http.heap_bytes(),
-            State::Tls(tls) => size_of::<tls::Tls>() + tls.heap_bytes(),
-            State::Dns(dns) => size_of::<dns::Dns>() + dns.heap_bytes(),
-            State::Ssh(ssh) => size_of::<ssh::Ssh>() + ssh.heap_bytes(),
-            State::Starttls(dialogue) => size_of::<starttls::Starttls>() + dialogue.heap_bytes(),
-            State::Quic(quic) => size_of::<quic::Quic>() + quic.heap_bytes(),
-            State::Fresh | State::Named(_) | State::Over => 0,
-        }
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }

@@ -15,7 +15,8 @@
 //! Of each line [`LINE`] bytes are kept, and behind commands that ask for TLS at most [`HELD`] bytes. Each held byte is
 //! read once more at most.
 
-use super::identify::Protocol;
+use super::parser::{Parser, Start};
+use super::{Carrier, Event, Protocol};
 use crate::conversation::Side;
 
 /// The bytes of a line that are kept.
@@ -129,73 +130,9 @@ enum Mail {
 }
 
 impl Starttls {
-    /// A watch over a protocol, if it is one that changes to TLS.
-    pub(super) fn new(protocol: Protocol, client: Side) -> Option<Self> {
-        let words = WORDS.iter().find(|words| words.protocol == protocol)?;
-        Some(Self {
-            words,
-            client,
-            lines: Default::default(),
-            asked: Asked::No,
-            tag: Vec::new(),
-            held: Vec::new(),
-            replayed: 0,
-            mail: Mail::No,
-            code: None,
-            is_greeted: false,
-            pop3: Pop3::default(),
-            agreed: false,
-            is_over: false,
-        })
-    }
-
-    /// Takes the next bytes of a side. The result says how many of them the dialogue has used: those behind it are
-    /// TLS, once the server has agreed.
-    pub(super) fn data(&mut self, side: Side, bytes: &[u8]) -> usize {
-        let mut used = 0;
-        while used < bytes.len() && !self.is_over() {
-            let left = WATCHED.saturating_sub(self.lines[side.index()].seen);
-            let here = &bytes[used..];
-            let taken = self.step(side, &here[..here.len().min(left)]);
-            self.lines[side.index()].seen += taken;
-            used += taken;
-            self.is_over |= left == 0;
-        }
-        used
-    }
-
-    /// Takes a gap. In front of a side's first byte it hides nothing that is known to be there.
-    pub(super) fn gap(&mut self, side: Side) {
-        self.is_over |= self.lines[side.index()].seen > 0;
-        self.is_greeted |= side != self.client;
-    }
-
-    pub(super) fn end(&mut self) {
-        self.is_over = true;
-    }
-
-    /// Whether TLS follows.
-    pub(super) fn agreed(&self) -> bool {
-        self.agreed
-    }
-
     /// Whether no more bytes are of use here.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.is_over || self.agreed
-    }
-
-    /// Takes the bytes of a side that it has kept and that are not the dialogue's.
-    pub(super) fn take_rest(&mut self, side: Side) -> Vec<u8> {
-        if side != self.client {
-            return Vec::new();
-        }
-        let held = self.held.split_off(self.replayed);
-        if held.is_empty() { std::mem::take(&mut self.lines[side.index()].kept) } else { held }
-    }
-
-    pub(super) fn heap_bytes(&self) -> usize {
-        let lines: usize = self.lines.iter().map(|line| line.kept.capacity()).sum();
-        lines + self.held.capacity() + self.tag.capacity()
     }
 
     /// Takes some bytes of a side, at most up to the end of a line, and returns their number.
@@ -367,6 +304,91 @@ impl Starttls {
             }
             Some(_) => false,
         }
+    }
+}
+
+impl Parser for Starttls {
+    const CARRIERS: &'static [Carrier] = &[Carrier::Stream];
+    const MOST: usize = MOST;
+    const HOLDS: &'static str = "what waits for the server's answer, and a line a side";
+
+    fn new(protocol: Protocol, start: Start) -> Self {
+        Self {
+            words: WORDS.iter().find(|words| words.protocol == protocol).unwrap_or(&WORDS[0]),
+            client: start.client,
+            lines: Default::default(),
+            asked: Asked::No,
+            tag: Vec::new(),
+            held: Vec::new(),
+            replayed: 0,
+            mail: Mail::No,
+            code: None,
+            is_greeted: false,
+            pop3: Pop3::default(),
+            agreed: false,
+            is_over: false,
+        }
+    }
+
+    /// What is behind the bytes of the dialogue is TLS, once the server has agreed.
+    fn data(&mut self, side: Side, _time_ns: u64, bytes: &[u8], _out: &mut Vec<Event>) -> Option<usize> {
+        let mut used = 0;
+        while used < bytes.len() && !self.is_done() {
+            let left = WATCHED.saturating_sub(self.lines[side.index()].seen);
+            let here = &bytes[used..];
+            let taken = self.step(side, &here[..here.len().min(left)]);
+            self.lines[side.index()].seen += taken;
+            used += taken;
+            self.is_over |= left == 0;
+        }
+        self.agreed.then_some(used)
+    }
+
+    /// In front of a side's first byte a gap hides nothing that is known to be there.
+    fn gap(&mut self, side: Side, _time_ns: u64, _missing: u64, _out: &mut Vec<Event>) {
+        self.is_over |= self.lines[side.index()].seen > 0;
+        self.is_greeted |= side != self.client;
+    }
+
+    fn end(&mut self, _side: Side, _time_ns: u64, _out: &mut Vec<Event>) {
+        self.is_over = true;
+    }
+
+    fn wants(&self, _side: Side) -> bool {
+        !self.is_done()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_done()
+    }
+
+    fn take_rest(&mut self, side: Side) -> Vec<u8> {
+        if side != self.client {
+            return Vec::new();
+        }
+        let held = self.held.split_off(self.replayed);
+        if held.is_empty() { std::mem::take(&mut self.lines[side.index()].kept) } else { held }
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let lines: usize = self.lines.iter().map(|line| line.kept.capacity()).sum();
+        lines + self.held.capacity() + self.tag.capacity()
+    }
+
+    fn example(protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
+        let (greeting, command, answer) = match protocol {
+            Protocol::Ftp => ("220 FTP\r\n", "AUTH TLS\r\n", "234 go\r\n"),
+            Protocol::Pop3 => ("+OK\r\n", "STLS\r\n", "+OK\r\n"),
+            Protocol::Imap => ("* OK a\r\n", "a STARTTLS\r\n", "a OK\r\n"),
+            _ => ("220 SMTP\r\n", "STARTTLS\r\n", "220 go\r\n"),
+        };
+        let [server, client] = [Side::Responder, Side::Originator];
+        let dialogue = [(server, greeting), (client, command), (server, answer)];
+        dialogue
+            .map(|(side, line)| (side, line.into()))
+            .into_iter()
+            .chain(super::tls::Tls::example(Protocol::Tls))
+            .collect()
     }
 }
 

@@ -6,6 +6,7 @@ mod captures_folder;
 mod dns;
 mod http;
 mod identify;
+mod list;
 mod properties;
 mod quic;
 mod ssh;

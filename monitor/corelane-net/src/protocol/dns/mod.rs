@@ -18,8 +18,10 @@
 mod kind;
 mod message;
 mod parser;
+mod rule;
 mod wire;
 
 pub use message::{Data, Message, Question, Record};
+pub(super) use parser::Dns;
 pub use parser::{ANSWERS, MOST, PENDING, QUESTIONS, TEXT};
-pub(super) use parser::{Dns, Looks, SHORTEST, looks_like};
+pub(super) use rule::{message, message_over_tcp};

@@ -4,11 +4,12 @@ use std::hash::{Hash, Hasher};
 
 use super::kind;
 use super::message::{Data, Message, Question, Record};
-use super::wire::{Broken, Name, Place, RawRecord};
+use super::wire::{Place, RawRecord};
 use crate::conversation::Side;
-use crate::protocol::event::Event;
+use crate::protocol::parser::{Parser, Start};
 use crate::protocol::text::{Detail, printable};
 use crate::protocol::wire::Fields;
+use crate::protocol::{Carrier, Event, Protocol};
 
 /// The most questions of a message that are read.
 pub const QUESTIONS: usize = 16;
@@ -22,83 +23,12 @@ pub const TEXT: usize = 1024;
 /// twice the bytes that they need.
 pub const MOST: usize = 2 * PENDING * size_of::<Asked>() + 4 * (2 + 0xffff);
 /// Bytes of a header.
-const HEADER: usize = 12;
-/// The shortest message that can be judged: a header, and a question for the root.
-pub(in crate::protocol) const SHORTEST: usize = HEADER + 5;
-
-/// The verdict on bytes that may be a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::protocol) enum Looks {
-    Query,
-    Response,
-    /// They look like a message, as far as they go.
-    Cut,
-    Other,
-}
-
-/// Judges whether this is a message. Its header and counts must make sense. It must have a whole first question or, in
-/// a response without questions, a whole first record. A question for a server's state has neither. `more` says that
-/// bytes may follow.
-pub(in crate::protocol) fn looks_like(bytes: &[u8], more: bool) -> Looks {
-    let cut = if more { Looks::Cut } else { Looks::Other };
-    let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
-    let Some(flags) = word(2) else {
-        return cut;
-    };
-    let (response, opcode, rcode) = (flags & 0x8000 != 0, flags >> 11 & 0xf, flags & 0xf);
-    // Code 3 was never given out, and a query has no result yet.
-    if !matches!(opcode, 0..=2 | 4 | 5) || (!response && rcode != 0) || (response && rcode > 11) {
-        return Looks::Other;
-    }
-    let (Some(questions), Some(answers), Some(authorities), Some(additional)) = (word(4), word(6), word(8), word(10))
-    else {
-        return cut;
-    };
-    if bytes.len() == HEADER && !more && flags == 0x1000 && bytes[4..] == [0; 8] {
-        return Looks::Query;
-    }
-    let possible = match response {
-        false => questions > 0 && questions <= 32 && answers <= 64 && authorities <= 64 && additional <= 16,
-        true => {
-            questions <= 32
-                && (questions > 0 || answers > 0)
-                && answers <= 4096
-                && authorities <= 256
-                && additional <= 256
-        }
-    };
-    if !possible {
-        return Looks::Other;
-    }
-    let mut place = Place::new(bytes, HEADER);
-    match place.labels(&mut Name::new()) {
-        // There are no names in the header to point at.
-        Ok(Some(..HEADER)) | Err(Broken::Wrong) => return Looks::Other,
-        Err(Broken::Cut) => return cut,
-        Ok(_) => {}
-    }
-    let at = bytes.len() - place.rest().len();
-    let (Some(kind), Some(class)) = (word(at), word(at + 2)) else {
-        return cut;
-    };
-    // The highest bit is multicast DNS's own. Type 32 is NetBIOS's, which has the same header.
-    if matches!(kind, 0 | 32) || !matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255) {
-        return Looks::Other;
-    }
-    if questions == 0 {
-        let Some(length) = word(at + 8) else {
-            return cut;
-        };
-        if bytes.len() < at + 10 + usize::from(length) {
-            return cut;
-        }
-    }
-    if response { Looks::Response } else { Looks::Query }
-}
+pub(super) const HEADER: usize = 12;
 
 /// The DNS of one conversation.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::protocol) struct Dns {
+    carrier: Carrier,
     detail: Detail,
     pending: Vec<Asked>,
     transactions: u64,
@@ -126,13 +56,57 @@ struct Stream {
     lost: bool,
 }
 
-impl Dns {
-    pub(in crate::protocol) fn new(detail: Detail) -> Self {
-        Self { detail, ..Self::default() }
+impl Parser for Dns {
+    const CARRIERS: &'static [Carrier] = &[Carrier::Datagrams, Carrier::Stream];
+    const MOST: usize = MOST;
+    const HOLDS: &'static str = "over TCP a message a side; over UDP only 64 queries that wait";
+
+    fn new(_protocol: Protocol, Start { carrier, detail, .. }: Start) -> Self {
+        Self { carrier, detail, pending: Vec::new(), transactions: 0, streams: Default::default() }
     }
 
-    /// Takes a datagram.
-    pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> Option<usize> {
+        match self.carrier {
+            Carrier::Stream => self.stream(side, time_ns, bytes, out),
+            Carrier::Datagrams => self.message(side, time_ns, bytes, out),
+        }
+        None
+    }
+
+    /// A gap inside a message is skipped by the message's length.
+    fn gap(&mut self, side: Side, _time_ns: u64, missing: u64, _out: &mut Vec<Event>) {
+        let stream = &mut self.streams[side.index()];
+        let left = if stream.buffer.len() >= 2 { stream.missing() } else { stream.skip } as u64;
+        if left == 0 || missing > left {
+            stream.lost = true;
+        } else {
+            stream.skip = (left - missing) as usize;
+        }
+        stream.buffer = Vec::new();
+    }
+
+    fn end(&mut self, _side: Side, _time_ns: u64, _out: &mut Vec<Event>) {}
+
+    fn wants(&self, side: Side) -> bool {
+        !self.streams[side.index()].lost
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.pending.capacity() * size_of::<Asked>()
+            + self.streams.iter().map(|stream| stream.buffer.capacity()).sum::<usize>()
+    }
+
+    /// A query and its response, over UDP.
+    fn example(_protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
+        let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
+        let mut response = query.to_vec();
+        response[2] = 0x81;
+        vec![(Side::Originator, query.to_vec()), (Side::Responder, response)]
+    }
+}
+
+impl Dns {
+    fn message(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
         let Some(mut message) = head(side, time_ns, bytes) else {
             return;
         };
@@ -144,7 +118,7 @@ impl Dns {
     }
 
     /// Takes the next bytes of a TCP stream.
-    pub(in crate::protocol) fn stream(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+    fn stream(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
         loop {
             let stream = &mut self.streams[side.index()];
             if stream.lost || bytes.is_empty() {
@@ -158,7 +132,7 @@ impl Dns {
                 && let Some((message, rest)) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
             {
                 bytes = rest;
-                self.datagram(side, time_ns, message, out);
+                self.message(side, time_ns, message, out);
                 continue;
             }
             let missing = stream.missing();
@@ -167,32 +141,11 @@ impl Dns {
             bytes = &bytes[taken..];
             if stream.buffer.len() > 2 && stream.missing() == 0 {
                 let buffer = std::mem::take(&mut stream.buffer);
-                self.datagram(side, time_ns, &buffer[2..], out);
+                self.message(side, time_ns, &buffer[2..], out);
             } else if stream.buffer == [0, 0] {
                 stream.buffer.clear();
             }
         }
-    }
-
-    /// Takes a gap in a TCP stream. Inside a message it is skipped by the message's length.
-    pub(in crate::protocol) fn gap(&mut self, side: Side, missing: u64) {
-        let stream = &mut self.streams[side.index()];
-        let left = if stream.buffer.len() >= 2 { stream.missing() } else { stream.skip } as u64;
-        if left == 0 || missing > left {
-            stream.lost = true;
-        } else {
-            stream.skip = (left - missing) as usize;
-        }
-        stream.buffer = Vec::new();
-    }
-
-    pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
-        !self.streams[side.index()].lost
-    }
-
-    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
-        self.pending.capacity() * size_of::<Asked>()
-            + self.streams.iter().map(|stream| stream.buffer.capacity()).sum::<usize>()
     }
 
     /// Sets the number of the message's transaction and, for a response, the time of its query.

@@ -35,7 +35,9 @@
 
 mod exchange;
 mod parser;
+mod rule;
 
 pub use exchange::{Body, Exchange, Request, Response};
 pub(super) use parser::Http;
 pub use parser::{HEAD, HEADERS, MOST, PIPELINE, URL, VALUE, WAITING};
+pub(super) use rule::{request, status};

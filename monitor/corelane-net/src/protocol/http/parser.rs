@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use memchr::memchr;
 
 use super::exchange::{Body, Exchange, Request, Response};
+use super::rule::{METHODS, is_request_line, is_status_line, is_token};
 use crate::conversation::Side;
-use crate::protocol::Detail;
-use crate::protocol::event::Event;
-use crate::protocol::identify::{METHODS, is_request_line, is_status_line, is_token};
+use crate::protocol::parser::{Parser, Start};
+use crate::protocol::{Carrier, Detail, Event, Protocol};
 
 /// Bytes of a head.
 pub const HEAD: usize = 64 << 10;
@@ -105,17 +105,20 @@ enum Framing {
     UntilEnd,
 }
 
-impl Http {
-    /// A connection's HTTP, of which so many exchanges came before in another one: in front of a tunnel.
-    pub(in crate::protocol) fn new(client: Side, number: u64, detail: Detail) -> Self {
+impl Parser for Http {
+    const CARRIERS: &'static [Carrier] = &[Carrier::Stream];
+    const MOST: usize = MOST;
+    const HOLDS: &'static str = "256 KiB of waiting requests, at most 1024 of them; a head of 64 KiB a side";
+
+    fn new(_protocol: Protocol, start: Start) -> Self {
         let half = || Half { state: State::Start { lost: false }, buffer: Vec::new(), scanned: 0, ended: false };
         Self {
-            client,
-            detail,
+            client: start.client,
+            detail: start.detail,
             halves: [half(), half()],
             waiting: VecDeque::new(),
             held: 0,
-            number,
+            number: start.exchanges,
             interim: 0,
             held_back_ns: None,
             response_lost: false,
@@ -123,30 +126,102 @@ impl Http {
         }
     }
 
-    /// The number of the next exchange.
-    pub(in crate::protocol) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// Whether the connection has changed to another protocol.
-    pub(in crate::protocol) fn is_tunnel(&self) -> bool {
-        self.is_tunnel
-    }
-
-    /// Bytes of a side that were taken but belong to what comes behind HTTP.
-    pub(in crate::protocol) fn take_rest(&mut self, side: Side) -> Vec<u8> {
-        std::mem::take(&mut self.halves[side.index()].buffer)
-    }
-
-    /// The next bytes of a side. Gives how many were HTTP: all, unless the connection has become a tunnel.
-    pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> Option<usize> {
         let mut used = 0;
         while used < bytes.len() && !self.is_tunnel {
             used += self.step(side, time_ns, &bytes[used..], out);
         }
-        used
+        self.is_tunnel.then_some(used)
     }
 
+    fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
+        let half = &mut self.halves[side.index()];
+        match half.state {
+            State::Body { left } if missing <= left => {
+                half.state = State::Body { left: left - missing };
+                self.count(side, 0, missing);
+                if missing == left {
+                    self.body_over(side, time_ns, true, out);
+                }
+            }
+            State::Chunk { left } if missing <= left => {
+                half.state = if missing == left { State::ChunkEnd } else { State::Chunk { left: left - missing } };
+                self.count(side, 0, missing);
+            }
+            State::UntilEnd => self.count(side, 0, missing),
+            State::Body { left } => {
+                self.count(side, 0, left);
+                self.body_over(side, time_ns, true, out);
+                self.halves[side.index()].state = State::Start { lost: true };
+                self.start_lost(side, time_ns, out);
+            }
+            State::Chunk { .. } | State::ChunkEnd | State::Size { .. } | State::Trailer { .. } => {
+                self.count(side, 0, missing);
+                self.lose(side, time_ns, out);
+                if side == self.client {
+                    self.held_back_ns = Some(time_ns);
+                }
+            }
+            State::Start { lost } => {
+                half.buffer = Vec::new();
+                half.state = State::Start { lost: true };
+                if !lost {
+                    self.start_lost(side, time_ns, out);
+                }
+            }
+            State::Head => {
+                half.buffer = Vec::new();
+                half.state = State::Start { lost: true };
+                self.start_lost(side, time_ns, out);
+            }
+        }
+    }
+
+    fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
+        let half = &mut self.halves[side.index()];
+        half.ended = true;
+        half.buffer = Vec::new();
+        match half.state {
+            State::UntilEnd => self.body_over(side, time_ns, true, out),
+            State::Start { .. } | State::Head => {}
+            _ => self.body_over(side, time_ns, false, out),
+        }
+        for exchange in &mut self.waiting {
+            if side == self.client {
+                exchange.asked = true;
+            } else {
+                exchange.answered = true;
+            }
+        }
+        self.flush(out);
+    }
+
+    fn wants(&self, _side: Side) -> bool {
+        true
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.held
+            + self.waiting.capacity() * size_of::<Waiting>()
+            + self.halves.iter().map(|half| half.buffer.capacity()).sum::<usize>()
+    }
+
+    fn take_rest(&mut self, side: Side) -> Vec<u8> {
+        std::mem::take(&mut self.halves[side.index()].buffer)
+    }
+
+    /// The number of the next exchange.
+    fn exchanges(&self) -> u64 {
+        self.number
+    }
+
+    fn example(_protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
+        let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+        vec![(Side::Originator, request), (Side::Responder, b"HTTP/1.1 204 No\r\n\r\n".to_vec())]
+    }
+}
+
+impl Http {
     /// Takes one thing from bytes that are there, at least one byte.
     fn step(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> usize {
         let half = &mut self.halves[side.index()];
@@ -449,70 +524,6 @@ impl Http {
         self.flush(out);
     }
 
-    /// Bytes of a side are missing.
-    pub(in crate::protocol) fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
-        let half = &mut self.halves[side.index()];
-        match half.state {
-            State::Body { left } if missing <= left => {
-                half.state = State::Body { left: left - missing };
-                self.count(side, 0, missing);
-                if missing == left {
-                    self.body_over(side, time_ns, true, out);
-                }
-            }
-            State::Chunk { left } if missing <= left => {
-                half.state = if missing == left { State::ChunkEnd } else { State::Chunk { left: left - missing } };
-                self.count(side, 0, missing);
-            }
-            State::UntilEnd => self.count(side, 0, missing),
-            State::Body { left } => {
-                self.count(side, 0, left);
-                self.body_over(side, time_ns, true, out);
-                self.halves[side.index()].state = State::Start { lost: true };
-                self.start_lost(side, time_ns, out);
-            }
-            State::Chunk { .. } | State::ChunkEnd | State::Size { .. } | State::Trailer { .. } => {
-                self.count(side, 0, missing);
-                self.lose(side, time_ns, out);
-                if side == self.client {
-                    self.held_back_ns = Some(time_ns);
-                }
-            }
-            State::Start { lost } => {
-                half.buffer = Vec::new();
-                half.state = State::Start { lost: true };
-                if !lost {
-                    self.start_lost(side, time_ns, out);
-                }
-            }
-            State::Head => {
-                half.buffer = Vec::new();
-                half.state = State::Start { lost: true };
-                self.start_lost(side, time_ns, out);
-            }
-        }
-    }
-
-    /// Nothing further comes from a side.
-    pub(in crate::protocol) fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
-        let half = &mut self.halves[side.index()];
-        half.ended = true;
-        half.buffer = Vec::new();
-        match half.state {
-            State::UntilEnd => self.body_over(side, time_ns, true, out),
-            State::Start { .. } | State::Head => {}
-            _ => self.body_over(side, time_ns, false, out),
-        }
-        for exchange in &mut self.waiting {
-            if side == self.client {
-                exchange.asked = true;
-            } else {
-                exchange.answered = true;
-            }
-        }
-        self.flush(out);
-    }
-
     fn push(&mut self, exchange: Waiting, out: &mut Vec<Event>) {
         while self.waiting.len() >= PIPELINE || (self.held > WAITING && self.waiting.len() > 1) {
             let first = self.waiting.pop_front().expect("more than one waits");
@@ -550,12 +561,6 @@ impl Http {
         self.number += 1;
         let Waiting { request, response, .. } = exchange;
         out.push(Event::Http(Box::new(Exchange { number, client, request, response })));
-    }
-
-    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
-        self.held
-            + self.waiting.capacity() * size_of::<Waiting>()
-            + self.halves.iter().map(|half| half.buffer.capacity()).sum::<usize>()
     }
 }
 

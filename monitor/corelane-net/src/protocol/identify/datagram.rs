@@ -1,41 +1,12 @@
 //! Rules over single datagrams. They say yes or no.
 
-use super::protocol::Protocol;
 use super::rule::Says::{self, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};
-use super::stun::stun;
-use crate::protocol::{dns, quic};
-
-/// The rules in their order; the first yes is the verdict.
-pub(super) const RULES: [fn(&[u8]) -> Says; 11] = [
-    dhcp,
-    quic,
-    stun_message,
-    bittorrent_table,
-    netbios_name,
-    dns_message,
-    bittorrent_transport,
-    ntp,
-    ntp_control,
-    ntp_private,
-    wireguard,
-];
-
-fn stun_message(bytes: &[u8]) -> Says {
-    stun(bytes, false)
-}
-
-fn dns_message(bytes: &[u8]) -> Says {
-    match dns::looks_like(bytes, false) {
-        dns::Looks::Query => Yes(Protocol::Dns, "DNS query", Client),
-        dns::Looks::Response => Yes(Protocol::Dns, "DNS response", Server),
-        _ => No,
-    }
-}
+use crate::protocol::Protocol;
 
 /// A question for a name of 32 bytes, as NetBIOS writes it. Its type is the one of NetBIOS alone, or one that DNS has
 /// too; then the name has only the letters A to P.
-fn netbios_name(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn netbios_name(bytes: &[u8]) -> Says {
     let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
         return No;
     };
@@ -52,7 +23,7 @@ fn netbios_name(bytes: &[u8]) -> Says {
 }
 
 /// BOOTP's fixed part with lengths that fit, followed by DHCP's cookie.
-fn dhcp(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn dhcp(bytes: &[u8]) -> Says {
     let cookie = bytes.get(236..240) == Some(&[0x63, 0x82, 0x53, 0x63]);
     match bytes {
         [op @ (1 | 2), _, len, ..] if cookie && *len <= 16 => match op {
@@ -63,27 +34,8 @@ fn dhcp(bytes: &[u8]) -> Says {
     }
 }
 
-/// A long header of an assigned version, with identifiers and lengths that fit. The fixed bit is demanded, though ends
-/// that agreed on it before may clear it (RFC 9287): without it too much else would look like QUIC. Of a version
-/// negotiation that bit says nothing.
-fn quic(bytes: &[u8]) -> Says {
-    let Some(packet) = quic::long(bytes) else {
-        return No;
-    };
-    match packet.kind {
-        kind if kind != quic::Kind::Negotiation && !(packet.is_fixed && packet.is_long_enough) => No,
-        quic::Kind::Negotiation => Yes(Protocol::Quic, "QUIC version negotiation", Server),
-        quic::Kind::Retry => Yes(Protocol::Quic, "QUIC Retry packet", Server),
-        quic::Kind::Initial if bytes.len() >= 1200 && packet.destination.len() >= 8 => {
-            Yes(Protocol::Quic, "QUIC Initial packet", Either)
-        }
-        quic::Kind::Initial => Yes(Protocol::Quic, "QUIC Initial packet, short", Either),
-        quic::Kind::ZeroRtt | quic::Kind::Handshake => Yes(Protocol::Quic, "QUIC long header", Either),
-    }
-}
-
 /// A message of the distributed hash table: a dictionary, with a kind and a transaction.
-fn bittorrent_table(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn bittorrent_table(bytes: &[u8]) -> Says {
     let has = |text: &[u8]| bytes.windows(text.len()).any(|window| window == text);
     let opened = [b"d1:a".as_slice(), b"d1:r", b"d1:e", b"d2:ip"].iter().any(|text| bytes.starts_with(text));
     match opened && bytes.ends_with(b"e") && has(b"1:t") {
@@ -96,7 +48,7 @@ fn bittorrent_table(bytes: &[u8]) -> Says {
 
 /// µTP's first packet: type SYN of version 1, with nothing acknowledged, nothing measured yet, and no payload behind
 /// known extensions.
-fn bittorrent_transport(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn bittorrent_transport(bytes: &[u8]) -> Says {
     let Some((header, mut rest)) = bytes.split_first_chunk::<20>() else {
         return No;
     };
@@ -118,7 +70,7 @@ fn bittorrent_transport(bytes: &[u8]) -> Says {
 }
 
 /// A header whose fields are all possible, in a datagram of possible length.
-fn ntp(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn ntp(bytes: &[u8]) -> Says {
     // A key and a digest may follow the header; extensions come in words.
     if !(48..=48 + 256).contains(&bytes.len()) || !bytes.len().is_multiple_of(4) {
         return No;
@@ -151,7 +103,7 @@ fn ntp(bytes: &[u8]) -> Says {
 
 /// NTP's mode 6, which reads and sets a server's variables (RFC 9327): an operation that exists, a number of its own,
 /// and as many bytes as are counted, filled up to words. A key and a digest may follow.
-fn ntp_control(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn ntp_control(bytes: &[u8]) -> Says {
     let Some((header, rest)) = bytes.split_first_chunk::<12>() else {
         return No;
     };
@@ -174,7 +126,7 @@ fn ntp_control(bytes: &[u8]) -> Says {
 
 /// NTP's mode 7, by which one implementation is managed, and which its lists of clients have made known. Scanners send
 /// it: an implementation and a request that exist, and items whose number and size fit.
-fn ntp_private(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn ntp_private(bytes: &[u8]) -> Says {
     let Some((header, rest)) = bytes.split_first_chunk::<8>() else {
         return No;
     };
@@ -210,7 +162,7 @@ fn ntp_private(bytes: &[u8]) -> Says {
 /// are. The data have no fixed length: they come in blocks of 16 bytes behind a receiver that is never zero and a
 /// counter, and the first 2 KiB and the last block must look random. A key is used for 180 seconds, which is too short
 /// for 2^32 packets.
-fn wireguard(bytes: &[u8]) -> Says {
+pub(in crate::protocol) fn wireguard(bytes: &[u8]) -> Says {
     let &[kind, 0, 0, 0, ..] = bytes else {
         return No;
     };

@@ -14,19 +14,19 @@
 //! Rules check structure, not one magic byte: lengths that fit, versions that exist, lines with a valid end. Each yes
 //! comes with its evidence, a phrase to print.
 
-mod datagram;
-mod protocol;
+pub(super) mod datagram;
+mod identified;
 mod rule;
-mod stream;
-mod stun;
+pub(super) mod stream;
+pub(super) mod stun;
 
-pub use protocol::{Identified, Protocol};
+pub use super::Protocol;
+pub use identified::Identified;
 pub use rule::PREFIX;
-pub(super) use stream::{METHODS, is_request_line, is_status_line, is_token};
+pub(super) use rule::{Says, Seen, Speaker, first_line, starts};
 
+use super::{DATAGRAM_RULES, STREAM_RULES};
 use crate::conversation::Side;
-use rule::{Says, Speaker};
-use stream::Seen;
 
 /// The most bytes on the heap: buffers reserve up to twice the bytes that they need.
 pub const MOST: usize = 4 * PREFIX;
@@ -61,7 +61,7 @@ pub(super) struct Prefix {
 
 /// What the rules say of a side.
 fn verdict(seen: Seen<'_>) -> Says {
-    for rule in stream::RULES {
+    for rule in STREAM_RULES {
         match rule(seen) {
             Says::No => {}
             // Behind so many bytes there are no more for this rule.
@@ -187,7 +187,7 @@ impl Identifier {
 }
 
 fn judge_datagram(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> {
-    datagram::RULES.iter().find_map(|rule| match rule(bytes) {
+    DATAGRAM_RULES.iter().find_map(|rule| match rule(bytes) {
         Says::Yes(protocol, evidence, speaker) => Some(identified(protocol, evidence, speaker, side, time_ns)),
         _ => None,
     })
@@ -195,11 +195,10 @@ fn judge_datagram(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> 
 
 /// What a datagram is that follows one of a protocol without a parser: only a protocol with one takes its place.
 pub(super) fn instead(before: Option<Protocol>, side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> {
-    judge_datagram(side, time_ns, bytes).filter(|found| match found.protocol {
-        Protocol::Quic => true,
+    judge_datagram(side, time_ns, bytes).filter(|found| {
         // A damaged message of NetBIOS may look like one of DNS.
-        Protocol::Dns => before != Some(Protocol::NetbiosNames),
-        _ => false,
+        let is_damaged = (before, found.protocol) == (Some(Protocol::NetbiosNames), Protocol::Dns);
+        found.protocol.read().is_some() && !is_damaged
     })
 }
 

@@ -1,8 +1,9 @@
-//! The rule for STUN, whose messages are the same over UDP and TCP.
+//! The rules for STUN, whose messages are the same over UDP and TCP.
 
-use super::protocol::Protocol;
 use super::rule::Says::{self, More, No, Yes};
+use super::rule::Seen;
 use super::rule::Speaker::{Client, Either, Server};
+use crate::protocol::Protocol;
 
 const COOKIE: [u8; 4] = [0x21, 0x12, 0xa4, 0x42];
 /// Bytes of a header.
@@ -10,7 +11,7 @@ const HEADER: usize = 20;
 
 /// A message of RFC 8489: two zero bits, a length in words, the magic cookie, and attributes that fill that length.
 /// Where more bytes may follow (`more`), the first attribute is enough; else the length must be the message's.
-pub(super) fn stun(bytes: &[u8], more: bool) -> Says {
+fn stun(bytes: &[u8], more: bool) -> Says {
     let fits = |at: usize, byte: u8| match at {
         0 => byte & 0xc0 == 0,
         3 => byte & 3 == 0,
@@ -51,4 +52,12 @@ pub(super) fn stun(bytes: &[u8], more: bool) -> Says {
         (_, 0) => Yes(Protocol::Stun, "STUN success response", Server),
         _ => Yes(Protocol::Stun, "STUN error response", Server),
     }
+}
+
+pub(in crate::protocol) fn message(bytes: &[u8]) -> Says {
+    stun(bytes, false)
+}
+
+pub(in crate::protocol) fn message_over_tcp(seen: Seen<'_>) -> Says {
+    stun(seen.own, true)
 }

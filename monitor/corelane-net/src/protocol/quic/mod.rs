@@ -61,9 +61,10 @@ mod header;
 mod keys;
 mod parser;
 mod pieces;
+mod rule;
 
-pub(super) use header::{Kind, long};
 pub(super) use keys::Keys;
 pub(super) use parser::Quic;
 pub use parser::{BYTES, COALESCED, DATAGRAMS, FRAMES, HELLOS, INITIALS, MOST};
 pub use pieces::PIECES;
+pub(super) use rule::packet;

@@ -4,8 +4,8 @@ use super::header::{Kind, LONGEST_ID, Long, long, variable};
 use super::keys::Keys;
 use super::pieces::{self, Full, Pieces};
 use crate::conversation::Side;
-use crate::protocol::event::Event;
-use crate::protocol::{Detail, tls};
+use crate::protocol::parser::{Parser, Start};
+use crate::protocol::{Carrier, Detail, Event, Protocol, tls};
 use sha2::{Digest, Sha256};
 
 /// The most datagrams of a side that are looked at, and as many strange ones.
@@ -87,9 +87,16 @@ struct Spent {
     bytes: usize,
 }
 
-impl Quic {
-    /// Takes a datagram of a side.
-    pub(in crate::protocol) fn datagram(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) {
+impl Parser for Quic {
+    const CARRIERS: &'static [Carrier] = &[Carrier::Datagrams];
+    const MOST: usize = MOST;
+    const HOLDS: &'static str = "a hello a side in at most 256 pieces, of two [beginnings](#quic)";
+
+    fn new(_protocol: Protocol, _start: Start) -> Self {
+        Self::default()
+    }
+
+    fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], out: &mut Vec<Event>) -> Option<usize> {
         let mut rest = bytes;
         let mut first = None;
         let mut is_own = false;
@@ -111,18 +118,40 @@ impl Quic {
         if self.halves[side.index()].spent(is_own).datagram().is_err() {
             self.finish(side);
         }
+        None
     }
 
-    /// Whether more datagrams of a side are of use.
-    pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
+    fn gap(&mut self, _side: Side, _time_ns: u64, _missing: u64, _out: &mut Vec<Event>) {}
+
+    fn end(&mut self, _side: Side, _time_ns: u64, _out: &mut Vec<Event>) {}
+
+    fn is_over(&self) -> bool {
+        self.halves.iter().all(|half| half.done)
+    }
+
+    fn wants(&self, side: Side) -> bool {
         !self.halves[side.index()].done
     }
 
-    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         let streams = self.origins.iter().flatten().flat_map(|origin| &origin.streams);
         streams.map(|stream| stream.pieces.heap_bytes()).sum()
     }
 
+    /// A client's first packet.
+    fn example(_protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
+        let hello: Vec<u8> =
+            tls::Tls::example(Protocol::Tls).into_iter().flat_map(|(_, record)| record).skip(5).collect();
+        let mut content = [&[CRYPTO as u8, 0, hello.len() as u8][..], &hello].concat();
+        content.resize(1200, 0);
+        vec![(
+            Side::Originator,
+            super::super::fuzz::initial(1, b"original", true, [b"original", b"c"], b"", 0, &content),
+        )]
+    }
+}
+
+impl Quic {
     /// Whether keys came from this destination.
     fn is_known(&self, destination: &[u8]) -> bool {
         self.origins.iter().flatten().any(|origin| origin.id() == destination)

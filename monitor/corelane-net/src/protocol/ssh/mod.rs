@@ -26,5 +26,5 @@ mod handshake;
 mod parser;
 
 pub use handshake::{Handshake, Hassh, Peer};
-pub(super) use parser::Ssh;
 pub use parser::{BEFORE, LINE, MOST, PACKET, PACKETS};
+pub(super) use parser::{Ssh, banner};

@@ -4,8 +4,11 @@ use md5::{Digest, Md5};
 
 use super::handshake::{Handshake, Hassh, Peer};
 use crate::conversation::Side;
-use crate::protocol::event::Event;
+use crate::protocol::identify::Says::{self, More, No, Yes};
+use crate::protocol::identify::{Seen, Speaker, starts};
+use crate::protocol::parser::{Parser, Start};
 use crate::protocol::text::{Text, hex, printable};
+use crate::protocol::{Carrier, Event, Protocol};
 
 /// The longest version line, with its end (RFC 4253, section 4.2).
 pub const LINE: usize = 255;
@@ -92,9 +95,16 @@ impl Offer {
     }
 }
 
-impl Ssh {
-    /// Takes the next bytes of a side.
-    pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+impl Parser for Ssh {
+    const CARRIERS: &'static [Carrier] = &[Carrier::Stream];
+    const MOST: usize = MOST;
+    const HOLDS: &'static str = "an offer of algorithms a side";
+
+    fn new(_protocol: Protocol, _start: Start) -> Self {
+        Self::default()
+    }
+
+    fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) -> Option<usize> {
         while !bytes.is_empty() && self.wants(side) {
             let told = self.halves[side.index()].step(&mut bytes);
             match told {
@@ -109,35 +119,58 @@ impl Ssh {
         }
         // A line or packet that cannot be one has no event of its own.
         self.finish(out);
+        None
     }
 
-    /// Takes a gap. In front of a side's first byte it hides nothing that is known to be there.
-    pub(in crate::protocol) fn gap(&mut self, side: Side, out: &mut Vec<Event>) {
+    /// In front of a side's first byte a gap hides nothing that is known to be there.
+    fn gap(&mut self, side: Side, time_ns: u64, _missing: u64, out: &mut Vec<Event>) {
         let half = &self.halves[side.index()];
         let untouched = half.at == At::Line && half.buffer.is_empty() && half.before == 0;
         if !untouched {
-            self.end(side, out);
+            self.end(side, time_ns, out);
         }
     }
 
-    pub(in crate::protocol) fn end(&mut self, side: Side, out: &mut Vec<Event>) {
+    fn end(&mut self, side: Side, _time_ns: u64, out: &mut Vec<Event>) {
         self.halves[side.index()].finish();
         self.finish(out);
     }
 
-    pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
+    fn wants(&self, side: Side) -> bool {
         !self.is_over && self.halves[side.index()].at != At::Done
     }
 
     /// Whether the event is made, or there is nothing to tell.
-    pub(in crate::protocol) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.is_over
     }
 
-    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         self.halves.iter().map(|half| half.buffer.capacity() + half.told.heap_bytes()).sum()
     }
 
+    /// SSH 1 says no more than its version.
+    fn example(_protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
+        Side::BOTH.map(|side| (side, b"SSH-1.5-example\n".to_vec())).into()
+    }
+}
+
+/// The rule for a version line.
+pub(in crate::protocol) fn banner(seen: Seen<'_>) -> Says {
+    let version = match starts(seen.own, b"SSH-") {
+        Yes(..) => &seen.own[4..],
+        other => return other,
+    };
+    match version {
+        [b'1' | b'2', b'.', minor, ..] if minor.is_ascii_digit() => {
+            Yes(Protocol::Ssh, "SSH version banner", Speaker::Either)
+        }
+        [] | [b'1' | b'2'] | [b'1' | b'2', b'.'] => More,
+        _ => No,
+    }
+}
+
+impl Ssh {
     /// Makes the event, when all is known or no more can come.
     fn finish(&mut self, out: &mut Vec<Event>) {
         if self.halves.iter().any(Half::is_old) {

@@ -25,7 +25,9 @@
 
 mod hello;
 mod parser;
+mod rule;
 
 pub use hello::{ClientHello, ServerHello, version_name};
 pub use parser::{HELLO, MOST, PROTOCOLS, RECORDS};
 pub(super) use parser::{Tls, client_hello, server_hello};
+pub(super) use rule::{record, ssl2_hello};

@@ -4,9 +4,10 @@ use sha2::{Digest, Sha256};
 
 use super::hello::{ClientHello, ServerHello};
 use crate::conversation::Side;
-use crate::protocol::event::Event;
+use crate::protocol::parser::{Parser, Start};
 use crate::protocol::text::{Detail, Text, digit, hex, printable};
 use crate::protocol::wire::{Fields, words};
+use crate::protocol::{Carrier, Event, Protocol};
 
 /// The longest hello that is read.
 pub const HELLO: usize = 32 << 10;
@@ -70,13 +71,16 @@ struct Message {
     lost: bool,
 }
 
-impl Tls {
-    pub(in crate::protocol) fn new(detail: Detail) -> Self {
-        Self { detail, ..Self::default() }
+impl Parser for Tls {
+    const CARRIERS: &'static [Carrier] = &[Carrier::Stream];
+    const MOST: usize = MOST;
+    const HOLDS: &'static str = "a hello a side";
+
+    fn new(_protocol: Protocol, start: Start) -> Self {
+        Self { detail: start.detail, ..Self::default() }
     }
 
-    /// Takes the next bytes of a side.
-    pub(in crate::protocol) fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) {
+    fn data(&mut self, side: Side, time_ns: u64, mut bytes: &[u8], out: &mut Vec<Event>) -> Option<usize> {
         let half = &mut self.halves[side.index()];
         while !half.done && !bytes.is_empty() {
             if half.left == 0 {
@@ -112,10 +116,10 @@ impl Tls {
                 }
             }
         }
+        None
     }
 
-    /// Takes a gap.
-    pub(in crate::protocol) fn gap(&mut self, side: Side, missing: u64) {
+    fn gap(&mut self, side: Side, _time_ns: u64, missing: u64, _out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
         // While a record's header is collected, no bytes of a record are left to come.
         if half.done || missing > half.left as u64 || half.left == 0 {
@@ -130,16 +134,22 @@ impl Tls {
         }
     }
 
-    pub(in crate::protocol) fn end(&mut self, side: Side) {
+    fn end(&mut self, side: Side, _time_ns: u64, _out: &mut Vec<Event>) {
         self.halves[side.index()].finish();
     }
 
-    pub(in crate::protocol) fn wants(&self, side: Side) -> bool {
+    fn wants(&self, side: Side) -> bool {
         !self.halves[side.index()].done
     }
 
-    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
+    fn heap_bytes(&self) -> usize {
         self.halves.iter().map(|half| half.message.buffer.capacity()).sum()
+    }
+
+    /// The shortest ClientHello.
+    fn example(_protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
+        let hello = [&b"\x16\x03\x01\x00\x2f\x01\x00\x00\x2b\x03\x03"[..], &[7; 32], b"\0\0\x02\x13\x01\x01\0\0\0"];
+        vec![(Side::Originator, hello.concat())]
     }
 }
 

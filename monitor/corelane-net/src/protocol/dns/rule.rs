@@ -1,0 +1,107 @@
+//! The rules that identify DNS.
+
+use super::parser::HEADER;
+use super::wire::{Broken, Name, Place};
+use crate::protocol::Protocol;
+use crate::protocol::identify::Says::{self, More, No, Yes};
+use crate::protocol::identify::Seen;
+use crate::protocol::identify::Speaker::{Client, Server};
+
+/// The shortest message that can be judged: a header, and a question for the root.
+const SHORTEST: usize = HEADER + 5;
+
+/// The verdict on bytes that may be a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    Query,
+    Response,
+    /// They look like a message, as far as they go.
+    Cut,
+    Other,
+}
+
+/// Judges whether this is a message. Its header and counts must make sense. It must have a whole first question or, in
+/// a response without questions, a whole first record. A question for a server's state has neither. `more` says that
+/// bytes may follow.
+fn looks_like(bytes: &[u8], more: bool) -> Looks {
+    let cut = if more { Looks::Cut } else { Looks::Other };
+    let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));
+    let Some(flags) = word(2) else {
+        return cut;
+    };
+    let (response, opcode, rcode) = (flags & 0x8000 != 0, flags >> 11 & 0xf, flags & 0xf);
+    // Code 3 was never given out, and a query has no result yet.
+    if !matches!(opcode, 0..=2 | 4 | 5) || (!response && rcode != 0) || (response && rcode > 11) {
+        return Looks::Other;
+    }
+    let (Some(questions), Some(answers), Some(authorities), Some(additional)) = (word(4), word(6), word(8), word(10))
+    else {
+        return cut;
+    };
+    if bytes.len() == HEADER && !more && flags == 0x1000 && bytes[4..] == [0; 8] {
+        return Looks::Query;
+    }
+    let possible = match response {
+        false => questions > 0 && questions <= 32 && answers <= 64 && authorities <= 64 && additional <= 16,
+        true => {
+            questions <= 32
+                && (questions > 0 || answers > 0)
+                && answers <= 4096
+                && authorities <= 256
+                && additional <= 256
+        }
+    };
+    if !possible {
+        return Looks::Other;
+    }
+    let mut place = Place::new(bytes, HEADER);
+    match place.labels(&mut Name::new()) {
+        // There are no names in the header to point at.
+        Ok(Some(..HEADER)) | Err(Broken::Wrong) => return Looks::Other,
+        Err(Broken::Cut) => return cut,
+        Ok(_) => {}
+    }
+    let at = bytes.len() - place.rest().len();
+    let (Some(kind), Some(class)) = (word(at), word(at + 2)) else {
+        return cut;
+    };
+    // The highest bit is multicast DNS's own. Type 32 is NetBIOS's, which has the same header.
+    if matches!(kind, 0 | 32) || !matches!(class & 0x7fff, 1 | 3 | 4 | 254 | 255) {
+        return Looks::Other;
+    }
+    if questions == 0 {
+        let Some(length) = word(at + 8) else {
+            return cut;
+        };
+        if bytes.len() < at + 10 + usize::from(length) {
+            return cut;
+        }
+    }
+    if response { Looks::Response } else { Looks::Query }
+}
+
+/// A message in a datagram.
+pub(in crate::protocol) fn message(bytes: &[u8]) -> Says {
+    match looks_like(bytes, false) {
+        Looks::Query => Yes(Protocol::Dns, "DNS query", Client),
+        Looks::Response => Yes(Protocol::Dns, "DNS response", Server),
+        _ => No,
+    }
+}
+
+/// A message behind its length.
+pub(in crate::protocol) fn message_over_tcp(seen: Seen<'_>) -> Says {
+    let Some((length, message)) = seen.own.split_first_chunk::<2>() else {
+        return More;
+    };
+    let length = usize::from(u16::from_be_bytes(*length));
+    if length < SHORTEST {
+        return No;
+    }
+    match looks_like(&message[..message.len().min(length)], message.len() < length) {
+        Looks::Query => Yes(Protocol::Dns, "DNS query behind its length", Client),
+        Looks::Response => Yes(Protocol::Dns, "DNS response behind its length", Server),
+        Looks::Cut => More,
+        Looks::Other => No,
+    }
+}
