@@ -37,7 +37,7 @@ fn tasks_wake_each_other<D: Design<u64>>(capacity: usize) {
     thread::scope(|scope| {
         scope.spawn(move || {
             futures_executor::block_on(async {
-                for item in at_most(RACE, 1_000..50_000) {
+                for item in at_most(RACE, 1_000..5_000) {
                     producer.push(item).await.unwrap();
                 }
             });
@@ -62,13 +62,13 @@ fn a_thread_and_a_task_wake_each_other<D: Design<u64>>(capacity: usize) {
     let (mut producer, consumer) = queue::<D>(capacity);
     let mut consumer = consumer.into_async();
     thread::scope(|scope| {
-        scope.spawn(move || at_most(RACE, 1_000..20_000).for_each(|item| producer.push(item).unwrap()));
+        scope.spawn(move || at_most(RACE, 1_000..5_000).for_each(|item| producer.push(item).unwrap()));
         assert_all_come(&mut consumer, 1_000);
     });
 }
 
 /// How long two that wake each other go on at most.
-const RACE: Duration = Duration::from_secs(3);
+const RACE: Duration = Duration::from_secs(1);
 
 /// A set for each side, and each item is waited for on both.
 fn sets_wake_each_other<S, R>((sender, receiver): (S, R), push: fn(&mut S, u64) -> bool, pop: Pop<R>)
@@ -81,7 +81,7 @@ where
             let mut select = Select::new();
             let key = select.add(sender);
             futures_executor::block_on(async {
-                for item in at_most(RACE, 1_000..20_000) {
+                for item in at_most(RACE, 1_000..5_000) {
                     while !push(&mut select[key], item) {
                         select.wait_async().await;
                     }
@@ -259,7 +259,7 @@ fn a_fan_out_of_tasks(capacity: usize) {
         let threads = workers.into_iter().map(work).collect::<Vec<_>>();
         let jobs = futures_executor::block_on(async {
             let mut jobs = 0;
-            for job in at_most(RACE, 1_000..20_000) {
+            for job in at_most(RACE, 1_000..5_000) {
                 dispatcher.dispatch(job).await.unwrap();
                 jobs += 1;
             }

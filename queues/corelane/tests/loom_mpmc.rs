@@ -5,6 +5,9 @@
 //! so nodes are used again in almost every model. There is no time: a time-out of zero is one that may come at any
 //! moment. See `loom.rs` for what loom cannot show.
 
+#[macro_use]
+#[path = "support/designs.rs"]
+mod designs;
 #[path = "support/explore.rs"]
 mod explore;
 #[path = "support/ledger.rs"]
@@ -12,9 +15,7 @@ mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{Closed, TryPopError, TryPushError};
-use corelane::mpmc::{
-    self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Receiver, Scq, Sender, Ticket, TwoLock,
-};
+use corelane::mpmc::{self, Design, NoStats, Options, Queue, Receiver, Sender};
 use corelane::wait::Park;
 use explore::{explore_with, quick};
 use ledger::{Item, Ledger};
@@ -22,49 +23,33 @@ use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A design under test: how many preemptions its models are given, beside the few that need more.
+/// Preemptions of an execution, at most, unless a model says more or less.
+const PREEMPTIONS: usize = 3;
+
 trait Tested: Design<Item> + Design<usize> {
-    const PREEMPTIONS: usize;
-    const BOUNDED: bool = true;
+    const BOUNDED: bool;
 }
 
-impl Tested for Ticket {
-    const PREEMPTIONS: usize = 3;
+macro_rules! tested {
+    ($name:ident, $design:ident, [$bound:ident $($flags:tt)*]) => {
+        impl Tested for mpmc::$design {
+            const BOUNDED: bool = says!($bound);
+        }
+    };
 }
-
-impl Tested for Scq {
-    const PREEMPTIONS: usize = 3;
-}
-
-impl Tested for MichaelScott {
-    const PREEMPTIONS: usize = 3;
-    const BOUNDED: bool = false;
-}
-
-impl Tested for TwoLock {
-    const PREEMPTIONS: usize = 3;
-    const BOUNDED: bool = false;
-}
-
-impl Tested for Condvar {
-    const PREEMPTIONS: usize = 3;
-}
-
-impl Tested for BusyWait {
-    const PREEMPTIONS: usize = 3;
-}
+shared_designs!(tested);
 
 /// Explores a model in which a thread parks: once with fences in the membarrier's place, and once with less, which
 /// hides less.
-fn explore<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
-    let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
+fn explore(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    let preemptions = PREEMPTIONS.saturating_add_signed(more);
     explore_with(Barrier::Fences, preemptions, model.clone());
     explore_with(Barrier::ReadModifyWrite, preemptions, model);
 }
 
 /// Explores a model in which no thread parks.
-fn explore_try_calls<D: Tested>(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
-    let preemptions = D::PREEMPTIONS.saturating_add_signed(more);
+fn explore_try_calls(more: isize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    let preemptions = PREEMPTIONS.saturating_add_signed(more);
     explore_with(Barrier::Nothing, preemptions, model.clone());
     explore_with(Barrier::ReadModifyWrite, preemptions, model);
 }
@@ -118,7 +103,7 @@ mod models {
 
     /// One producer and one consumer, which wait for each other, lap after lap.
     pub(super) fn items_are_handed_over_with_their_memory<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
             let items = ledger.clone();
             let pusher = spawn(&queue, move |queue| (0..3).for_each(|id| queue.push(items.item(id)).unwrap()));
@@ -132,7 +117,7 @@ mod models {
     }
 
     pub(super) fn two_producers_and_one_consumer<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
             let pushers = [0, 1].map(|id| {
                 let item = ledger.item(id);
@@ -148,7 +133,7 @@ mod models {
 
     /// The same, and no producer waits for room.
     pub(super) fn two_producers_with_room_and_one_consumer<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
             let pushers = [0, 1].map(|id| {
                 let item = ledger.item(id);
@@ -164,7 +149,7 @@ mod models {
 
     /// One batch, larger than the queue where that has a bound.
     pub(super) fn a_batch_is_handed_over<D: Tested>() {
-        explore::<D>(0, || {
+        explore(0, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
             let items = ledger.clone();
             let pusher = spawn(&queue, move |queue| {
@@ -184,7 +169,7 @@ mod models {
     }
 
     pub(super) fn one_producer_and_two_consumers<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
             let poppers = [(); 2].map(|()| spawn(&queue, |queue| queue.pop().map(|item| item.read())));
             queue.push(ledger.item(0)).unwrap();
@@ -199,7 +184,7 @@ mod models {
 
     /// Two consumers take nodes or slots out while a producer puts items into those they leave.
     pub(super) fn places_are_used_again<D: Tested>() {
-        explore::<D>(0, || {
+        explore(0, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
             (0..2).for_each(|id| queue.try_push(ledger.item(id)).unwrap());
             let popper = spawn(&queue, |queue| queue.pop().unwrap().read());
@@ -219,7 +204,7 @@ mod models {
 
     /// One thread pushes and pops, so that the other finds what it knows of used again, to the same picture.
     pub(super) fn the_same_place_comes_again<D: Tested>() {
-        explore_try_calls::<D>(0, || {
+        explore_try_calls(0, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
             queue.try_push(ledger.item(0)).unwrap();
             let items = ledger.clone();
@@ -243,7 +228,7 @@ mod models {
     }
 
     pub(super) fn a_batch_against_singles<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
             let items = ledger.clone();
             let batch = spawn(&queue, move |queue| queue.push_batch(&mut vec![items.item(0), items.item(1)]).unwrap());
@@ -264,7 +249,7 @@ mod models {
 
     /// Batches taken while batches come.
     pub(super) fn batches_race<D: Tested>() {
-        explore::<D>(0, || {
+        explore(0, || {
             let (queue, ledger) = (queue::<Item, D>(3), Ledger::default());
             queue.try_push(ledger.item(0)).unwrap();
             let items = ledger.clone();
@@ -292,7 +277,7 @@ mod models {
 
     /// Two consumers sleep; one batch comes, and nothing after it.
     pub(super) fn one_batch_wakes_two<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let queue = queue::<usize, D>(2);
             let poppers = [(); 2].map(|()| spawn(&queue, |queue| queue.pop().unwrap()));
             queue.push_batch(&mut vec![0, 1]).unwrap();
@@ -303,7 +288,7 @@ mod models {
 
     /// Two producers sleep; one pop makes room for both.
     pub(super) fn one_pop_of_many_wakes_two<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let queue = queue::<usize, D>(2);
             queue.try_push_batch(&mut vec![0, 1]).unwrap();
             let pushers = [2, 3].map(|item| spawn(&queue, move |queue| queue.push(item).unwrap()));
@@ -319,7 +304,7 @@ mod models {
     /// A waker that has taken the thread out of the list finds its place to sleep, though the receiver has gone on to
     /// another thread.
     pub(super) fn a_receiver_moves_between_two_waits<D: Tested>() {
-        explore::<D>(0, || {
+        explore(0, || {
             let (tx, rx) = channel::<usize, D>(2);
             let pusher = thread::spawn(move || {
                 tx.push(1).unwrap();
@@ -333,7 +318,7 @@ mod models {
     }
 
     pub(super) fn a_sender_moves_between_two_waits<D: Tested>() {
-        explore::<D>(0, || {
+        explore(0, || {
             let (tx, rx) = channel::<usize, D>(1);
             tx.push(0).unwrap();
             let popper = thread::spawn(move || {
@@ -348,7 +333,7 @@ mod models {
 
     /// A consumer that may give up at any moment, another one that waits, and one item for each.
     pub(super) fn a_time_out_takes_no_wake_up_along<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let queue = queue::<usize, D>(2);
             let waits = spawn(&queue, |queue| queue.pop().unwrap());
             let gives_up = spawn(&queue, |queue| queue.pop_timeout(Duration::from_nanos(1)).is_ok());
@@ -362,7 +347,7 @@ mod models {
     }
 
     pub(super) fn close_against_a_parked_pop<D: Tested>() {
-        explore::<D>(1, || {
+        explore(1, || {
             let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
             let popper = spawn(&queue, |queue| {
                 let first = queue.pop().map(|item| item.read());
@@ -377,7 +362,7 @@ mod models {
     }
 
     pub(super) fn close_against_a_parked_push<D: Tested>() {
-        explore::<D>(1, || {
+        explore(1, || {
             let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
             queue.try_push(ledger.item(0)).unwrap();
             let item = ledger.item(1);
@@ -394,7 +379,7 @@ mod models {
     /// The last item may still be on its way when both find the queue closed: the consumer that takes it tells the
     /// other.
     pub(super) fn close_against_two_parked_pops<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let queue = queue::<usize, D>(2);
             let poppers = [(); 2].map(|()| spawn(&queue, |queue| usize::from(queue.pop().is_ok())));
             let pusher = spawn(&queue, |queue| usize::from(queue.push(1).is_ok()));
@@ -407,7 +392,7 @@ mod models {
 
     /// Each push comes before the close, then its item is popped, or after it, then it comes back.
     pub(super) fn close_against_pushes<D: Tested>() {
-        explore::<D>(-1, || {
+        explore(-1, || {
             let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
             let item = ledger.item(0);
             let single = spawn(&queue, move |queue| usize::from(queue.push(item).is_ok()));
@@ -429,7 +414,7 @@ mod models {
 
     /// A push that a close refuses is not inside.
     pub(super) fn what_a_close_refuses_does_not_count<D: Tested>() {
-        explore_try_calls::<D>(0, || {
+        explore_try_calls(0, || {
             let queue = queue::<usize, D>(2);
             let pusher = spawn(&queue, |queue| queue.push(1).is_ok());
             queue.close();
@@ -440,7 +425,7 @@ mod models {
 
     /// Where a queue says that it is closed, no push is told that it is full.
     pub(super) fn closed_goes_before_full<D: Tested>() {
-        explore_try_calls::<D>(0, || {
+        explore_try_calls(0, || {
             let queue = queue::<usize, D>(1);
             queue.try_push(0).unwrap();
             let closer = spawn(&queue, Queue::close);
@@ -454,7 +439,7 @@ mod models {
     /// An own push has returned, so the queue is not empty, whatever another thread is in the middle of. With pops the
     /// same for Full.
     pub(super) fn what_has_returned_counts<D: Tested>() {
-        explore_try_calls::<D>(1, || {
+        explore_try_calls(1, || {
             let queue = queue::<usize, D>(2);
             let other = spawn(&queue, |queue| queue.try_push(0).is_ok());
             if queue.try_push(1).is_ok() {
@@ -462,7 +447,7 @@ mod models {
             }
             other.join().unwrap();
         });
-        explore_try_calls::<D>(1, || {
+        explore_try_calls(1, || {
             let queue = queue::<usize, D>(2);
             queue.try_push_batch(&mut vec![0, 1]).unwrap();
             let other = spawn(&queue, |queue| queue.try_pop().is_ok());
@@ -490,7 +475,7 @@ mod models {
     }
 
     pub(super) fn len_is_never_more_than_the_capacity<D: Tested>() {
-        explore_try_calls::<D>(0, || {
+        explore_try_calls(0, || {
             let queue = queue::<usize, D>(1);
             queue.try_push(0).unwrap();
             let popper = spawn(&queue, |queue| queue.try_pop().is_ok());
@@ -500,7 +485,7 @@ mod models {
             assert_eq!(queue.len(), left);
         });
         // Nor is it less than nothing, once what was only just pushed is popped.
-        explore_try_calls::<D>(-1, || {
+        explore_try_calls(-1, || {
             let queue = queue::<usize, D>(1);
             let pusher = spawn(&queue, |queue| queue.try_push(0).is_ok());
             let popped = queue.try_pop().is_ok();
@@ -512,13 +497,13 @@ mod models {
 
     /// The last sender goes while a receiver waits, with an item or without: it gets the item, and then the end.
     pub(super) fn the_last_sender_goes<D: Tested>() {
-        explore::<D>(1, || {
+        explore(1, || {
             let (tx, rx) = channel::<usize, D>(1);
             let receiver = thread::spawn(move || rx.pop());
             drop(tx);
             assert_eq!(receiver.join().unwrap(), Err(Closed(())));
         });
-        explore::<D>(0, || {
+        explore(0, || {
             let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
             let receiver = thread::spawn(move || rx.iter().map(|item| item.read()).collect::<Vec<_>>());
             tx.push(ledger.item(0)).unwrap();
@@ -530,7 +515,7 @@ mod models {
 
     /// Neither is known to be the last. The end comes after both items, and their pushes are not refused.
     pub(super) fn two_senders_go_at_once<D: Tested>() {
-        explore::<D>(quick(-2, -1), || {
+        explore(quick(-2, -1), || {
             let ((tx, rx), ledger) = (channel::<Item, D>(2), Ledger::default());
             let (other, item) = (tx.clone(), ledger.item(0));
             let sender = thread::spawn(move || other.push(item).unwrap());
@@ -552,7 +537,7 @@ mod models {
     /// A sender is cloned, in a thread that lets its own go, while another one goes: the queue is open as long as one
     /// is there.
     pub(super) fn a_clone_keeps_the_queue_open<D: Tested>() {
-        explore_try_calls::<D>(0, || {
+        explore_try_calls(0, || {
             let (tx, rx) = channel::<usize, D>(2);
             let other = tx.clone();
             let sender = thread::spawn(move || {
@@ -572,7 +557,7 @@ mod models {
     /// The last receiver goes while a sender pushes more than there is room for: each item was popped, or comes back,
     /// or is dropped with the queue.
     pub(super) fn the_last_receiver_goes<D: Tested>() {
-        explore::<D>(1, || {
+        explore(1, || {
             let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
             let items = ledger.clone();
             let sender = thread::spawn(move || {
@@ -612,7 +597,7 @@ mod models {
 
     /// Two receivers go while a sender waits for room: only the second one's drop refuses the item.
     pub(super) fn two_receivers_go_at_once<D: Tested>() {
-        explore::<D>(0, || {
+        explore(0, || {
             let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
             tx.push(ledger.item(0)).unwrap();
             let other = rx.clone();
@@ -628,25 +613,53 @@ mod models {
 }
 
 macro_rules! suite {
-    ($($name:ident: $design:ty),+ => $models:tt) => {
-        $(suite!(@one $name, $design, $models);)+
-    };
-    (@one $name:ident, $design:ty, [$($model:ident)+]) => {
+    ($name:ident, $design:ident, [$($model:ident)+]) => {
         mod $name {
             use super::*;
 
             $(#[test]
             fn $model() {
-                models::$model::<$design>();
+                models::$model::<mpmc::$design>();
             })+
         }
     };
 }
 
-/// The models that ask nothing of a design, and these of some.
-macro_rules! crowded {
-    ($($name:ident: $design:ty),+ => [$($more:ident)*]) => {
-        suite!($($name: $design),+ => [
+/// The models of a design, by its line in the list. Two threads that ask again and again may let each other run for
+/// ever, in a model: of a design that spins there is one at a time.
+macro_rules! models_of {
+    ($name:ident, $design:ident, [bounded spins $($flags:tt)*]) => {
+        suite!($name, $design, [
+            items_are_handed_over_with_their_memory
+            two_producers_with_room_and_one_consumer
+            the_same_place_comes_again
+            a_batch_is_handed_over
+            a_receiver_moves_between_two_waits
+            a_sender_moves_between_two_waits
+            close_against_a_parked_pop
+            close_against_a_parked_push
+            what_has_returned_counts
+            two_queues_agree_on_one_order
+            len_is_never_more_than_the_capacity
+            the_last_sender_goes
+            a_clone_keeps_the_queue_open
+            the_last_receiver_goes
+        ]);
+    };
+    ($name:ident, $design:ident, [bounded sleeps $($flags:tt)*]) => {
+        models_of!(@ $name, $design, [
+            one_pop_of_many_wakes_two
+            a_sender_moves_between_two_waits
+            close_against_a_parked_push
+            closed_goes_before_full
+            two_receivers_go_at_once
+        ]);
+    };
+    ($name:ident, $design:ident, [unbounded sleeps $($flags:tt)*]) => {
+        models_of!(@ $name, $design, []);
+    };
+    (@ $name:ident, $design:ident, [$($more:ident)*]) => {
+        suite!($name, $design, [
             items_are_handed_over_with_their_memory
             two_producers_and_one_consumer
             two_producers_with_room_and_one_consumer
@@ -675,31 +688,4 @@ macro_rules! crowded {
         ]);
     };
 }
-
-crowded!(michael_scott: MichaelScott, two_lock: TwoLock => []);
-// These can be full.
-crowded!(ticket: Ticket, scq: Scq, condvar: Condvar => [
-    one_pop_of_many_wakes_two
-    a_sender_moves_between_two_waits
-    close_against_a_parked_push
-    closed_goes_before_full
-    two_receivers_go_at_once
-]);
-
-// Two threads that ask again and again may let each other run for ever, in a model: here there is one at a time.
-suite!(busy_wait: BusyWait => [
-    items_are_handed_over_with_their_memory
-    two_producers_with_room_and_one_consumer
-    the_same_place_comes_again
-    a_batch_is_handed_over
-    a_receiver_moves_between_two_waits
-    a_sender_moves_between_two_waits
-    close_against_a_parked_pop
-    close_against_a_parked_push
-    what_has_returned_counts
-    two_queues_agree_on_one_order
-    len_is_never_more_than_the_capacity
-    the_last_sender_goes
-    a_clone_keeps_the_queue_open
-    the_last_receiver_goes
-]);
+shared_designs!(models_of);

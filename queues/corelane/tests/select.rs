@@ -2,6 +2,9 @@
 //! `contract/select.rs`, what no schedule may lose in `loom_select.rs`, and a task's waits in `asynchronous/select.rs`.
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
+#[macro_use]
+#[path = "support/designs.rs"]
+mod designs;
 #[allow(dead_code, reason = "it pauses nowhere")]
 #[path = "support/random.rs"]
 mod random;
@@ -11,7 +14,7 @@ mod watchdog;
 use corelane::dispatch::{self, Collector};
 use corelane::error::{PopTimeoutError, TryPopError};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
-use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, NoStats, Options, Queue, Scq, Ticket, TwoLock};
+use corelane::mpmc::{self, Design, NoStats, Options, Queue};
 use corelane::spsc::{self, stream};
 use corelane::wait::{Adaptive, Park, Select, Selectable, Strategy, Yield};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,13 +91,12 @@ fn every_kind_of_end_wakes_it() {
         while tx.try_push(b"x").is_ok() {}
         wakes_by("a stream's producer", Park, tx, || while rx.try_pop().is_ok() {});
 
-        shared::<Ticket>("ticket");
-        shared::<Scq>("scq");
-        shared::<MichaelScott>("michael_scott");
-        shared::<TwoLock>("two_lock");
-        shared::<Condvar>("condvar");
-        shared::<BusyWait>("busy_wait");
-
+        macro_rules! wakes {
+            ($name:ident, $design:ident, $flags:tt) => {
+                shared::<mpmc::$design>(stringify!($name));
+            };
+        }
+        shared_designs!(wakes);
         let (mut dispatcher, mut workers) = dispatch::channel::<u8>(1, 1);
         wakes_by("a worker", Park, &mut workers[0], || dispatcher.dispatch(1).unwrap());
         wakes_by("a dispatcher", Park, &mut dispatcher, || assert_eq!(workers[0].pop(), Ok(1)));
@@ -247,14 +249,12 @@ impl<'a> WaitForPop<'a> for Select<'a, Park> {
 
 #[test]
 fn what_a_select_does_not_take_another_sleeper_gets() {
-    watchdog::guard(|| {
-        an_unused_wake_up_is_passed_on::<Ticket>();
-        an_unused_wake_up_is_passed_on::<Scq>();
-        an_unused_wake_up_is_passed_on::<MichaelScott>();
-        an_unused_wake_up_is_passed_on::<TwoLock>();
-        an_unused_wake_up_is_passed_on::<Condvar>();
-        an_unused_wake_up_is_passed_on::<BusyWait>();
-    });
+    macro_rules! passed_on {
+        ($name:ident, $design:ident, $flags:tt) => {
+            watchdog::guard(an_unused_wake_up_is_passed_on::<mpmc::$design>);
+        };
+    }
+    shared_designs!(passed_on);
 }
 
 /// Woken by two queues at once, it takes from one; the other's item is for the thread that sleeps behind it.

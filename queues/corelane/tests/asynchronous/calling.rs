@@ -1,13 +1,14 @@
 //! Wakers that call back: one that runs in the middle of a call of a queue calls everything else of that queue, closes
 //! it and lets its end go. No call waits for another one of its own thread.
 
+use crate::channel::{Ends, Rx, Shared, Tx};
 use crate::dispatch::Fans;
 use crate::support::{Carries, Task, fill, poll, queue};
 use corelane::dispatch::Builder;
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, TransferQueue};
-use corelane::mpmc::{self, Design, lanes};
+use corelane::mpmc;
 use corelane::spsc::{Options, stream};
-use corelane::wait::{Select, Selectable};
+use corelane::wait::{Adaptive, Select, Selectable};
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -209,168 +210,88 @@ fn wakes_in(select: &mut Select<'_>, calls: &Arc<Calls>, call: impl FnOnce()) {
     assert!(calls.were_made() > before, "the waker was not woken");
 }
 
-/// A waker that makes every call of a sender and a receiver, whose types have nothing in common but names. What one
-/// family alone has is given.
-macro_rules! every_call {
-    ($ends:expr, $closes:expr, |$receiver:ident| $looks:expr) => {{
-        let (ends, closes) = (reached($ends.clone()), $closes);
-        Calls::new(move || {
-            // Not by a wake-up of its own.
-            let Ok(mut ends) = ends.try_lock() else { return };
-            let Some((sender, $receiver)) = &mut *ends else { return };
-            let _ = sender.try_push(90);
-            let _ = sender.push_timeout(91, at_once());
-            let _ = sender.try_push_batch(&mut vec![92]);
-            let _ = sender.push_batch_timeout(&mut vec![93], at_once());
-            let _ = (sender.len(), sender.is_empty(), sender.capacity(), sender.is_closed());
-            let _ = ($receiver.is_closed(), $looks);
-            let mut others = Select::new();
-            others.add(sender.clone());
-            others.add($receiver.clone());
-            let _ = others.try_wait();
-            drop(others);
-            let _ = $receiver.try_pop();
-            let _ = $receiver.pop_timeout(at_once());
-            let _ = $receiver.try_pop_batch(&mut Vec::new(), 1);
-            let _ = $receiver.pop_batch_timeout(&mut Vec::new(), 1, at_once());
-            if closes {
-                sender.close();
-                $receiver.close();
-                assert!(sender.push(94).is_err());
-                while $receiver.pop().is_ok() {}
-                *ends = None;
-            }
-        })
-    }};
+/// Every call of either end, of a waker of the same channel.
+fn calls<C: Shared>(ends: &Ends<C, u64, Adaptive>, closes: bool) -> Arc<Calls> {
+    let ends = reached((ends.0.clone(), ends.1.clone()));
+    Calls::new(move || {
+        // Not by a wake-up of its own.
+        let Ok(mut ends) = ends.try_lock() else { return };
+        let Some((sender, receiver)) = &mut *ends else { return };
+        let _ = sender.try_push(90);
+        let _ = sender.push_timeout(91, at_once());
+        let _ = sender.try_push_batch(&mut vec![92]);
+        let _ = sender.push_batch_timeout(&mut vec![93], at_once());
+        let _ = (sender.len(), sender.is_empty(), sender.capacity(), sender.is_closed(), receiver.is_closed());
+        let mut others = Select::new();
+        others.add(sender.clone());
+        others.add(receiver.clone());
+        let _ = others.try_wait();
+        drop(others);
+        let _ = receiver.try_pop();
+        let _ = receiver.pop_timeout(at_once());
+        let _ = receiver.try_pop_batch(&mut Vec::new(), 1);
+        let _ = receiver.pop_batch_timeout(&mut Vec::new(), 1, at_once());
+        if closes {
+            sender.close();
+            receiver.close();
+            assert!(sender.push(94).is_err());
+            while receiver.pop().is_ok() {}
+            *ends = None;
+        }
+    })
 }
 
-pub(crate) fn every_call_of_a_shared_queue<D: Design<u64>>() {
-    type Ends<D> = (mpmc::Sender<u64, D>, mpmc::Receiver<u64, D>);
-
-    fn ends<D: Design<u64>>() -> Ends<D> {
-        mpmc::any_channel(2, mpmc::Options::new()).unwrap()
-    }
-    fn calls<D: Design<u64>>(ends: &Ends<D>, closes: bool) -> Arc<Calls> {
-        every_call!(ends, closes, |receiver| (receiver.len(), receiver.is_empty(), receiver.capacity()))
-    }
-
-    type Change<D> = fn(Ends<D>);
-    let pushes: [Change<D>; 5] = [
-        |(sender, _)| {
-            let _ = sender.try_push(1);
-        },
-        |(sender, _)| {
-            let _ = sender.push(1);
-        },
-        |(sender, _)| {
-            let _ = sender.try_push_batch(&mut vec![1, 2]);
-        },
-        |(sender, _)| sender.close(),
-        |(_, receiver)| receiver.close(),
+pub(crate) fn every_call_of_a_channel<C: Shared>() {
+    let channel = || C::channel::<u64, _>(2, mpmc::Options::new()).unwrap();
+    type Change<C> = fn(Ends<C, u64, Adaptive>);
+    let pushes: [Change<C>; 6] = [
+        |(mut sender, _)| drop(sender.try_push(1)),
+        |(mut sender, _)| drop(sender.push(1)),
+        |(mut sender, _)| drop(sender.try_push_batch(&mut vec![1, 2])),
+        |(mut sender, _)| sender.close(),
+        |(_, mut receiver)| receiver.close(),
+        // A lane that ends is given back, by a receiver.
+        |(mut sender, _)| drop((!C::LANES).then(|| sender.push(1))),
     ];
-    let pops: [Change<D>; 5] = [
-        |(_, receiver)| {
-            let _ = receiver.try_pop();
-        },
-        |(_, receiver)| {
-            let _ = receiver.pop();
-        },
-        |(_, receiver)| {
-            let _ = receiver.try_pop_batch(&mut Vec::new(), 2);
-        },
-        |(sender, _)| sender.close(),
-        |(_, receiver)| receiver.close(),
+    let pops: [Change<C>; 6] = [
+        |(_, mut receiver)| drop(receiver.try_pop()),
+        |(_, mut receiver)| drop(receiver.pop()),
+        |(_, mut receiver)| drop(receiver.try_pop_batch(&mut Vec::new(), 2)),
+        |(_, mut receiver)| drop(receiver.pop_timeout(at_once())),
+        |(mut sender, _)| sender.close(),
+        |(_, mut receiver)| receiver.close(),
     ];
+    let full = || {
+        let (mut sender, receiver) = channel();
+        while sender.len() < 2 && sender.try_push(0).is_ok() {}
+        (sender, receiver)
+    };
     for closes in [false, true] {
         for change in pushes {
-            let ends = ends::<D>();
-            let calls = calls(&ends, closes);
+            let ends = channel();
+            let calls = calls::<C>(&ends, closes);
             let mut select = Select::new();
             select.add(ends.1.clone());
             wakes_in(&mut select, &calls, || change(ends));
         }
-        for change in pops {
-            let ends = ends::<D>();
-            while ends.0.len() < 2 && ends.0.try_push(0).is_ok() {}
-            if ends.0.try_push(0).is_ok() {
-                // There is no bound.
-                continue;
-            }
-            let calls = calls(&ends, closes);
-            let mut select = Select::new();
-            select.add(ends.0.clone());
-            wakes_in(&mut select, &calls, || change(ends));
+        if !C::BOUNDED {
+            continue;
         }
-    }
-}
-
-#[test]
-fn every_call_of_lanes() {
-    type Ends = (lanes::Sender<u64>, lanes::Receiver<u64>);
-
-    fn calls(ends: &Ends, closes: bool) -> Arc<Calls> {
-        every_call!(ends, closes, |receiver| ())
-    }
-
-    type Change = fn(Ends);
-    let pushes: [Change; 6] = [
-        |(mut sender, _)| {
-            let _ = sender.try_push(1);
-        },
-        |(mut sender, _)| {
-            let _ = sender.push(1);
-        },
-        |(mut sender, _)| {
-            let _ = sender.try_push_batch(&mut vec![1, 2]);
-        },
-        |(sender, _)| drop(sender),
-        |(sender, _)| sender.close(),
-        |(_, receiver)| receiver.close(),
-    ];
-    let pops: [Change; 6] = [
-        |(_, mut receiver)| {
-            let _ = receiver.try_pop();
-        },
-        |(_, mut receiver)| {
-            let _ = receiver.pop();
-        },
-        |(_, mut receiver)| {
-            let _ = receiver.try_pop_batch(&mut Vec::new(), 2);
-        },
-        |(_, mut receiver)| {
-            let _ = receiver.pop_timeout(at_once());
-        },
-        |(sender, _)| sender.close(),
-        |(_, receiver)| receiver.close(),
-    ];
-    crate::watchdog::guard(|| {
-        for closes in [false, true] {
-            for change in pushes {
-                let ends = lanes::channel(2);
-                let calls = calls(&ends, closes);
-                let mut select = Select::new();
-                select.add(ends.1.clone());
-                wakes_in(&mut select, &calls, || change(ends));
-            }
-            for change in pops {
-                let (mut sender, receiver) = lanes::channel(2);
-                while sender.try_push(0).is_ok() {}
-                let other = sender.clone();
-                let calls = calls(&(other.clone(), receiver.clone()), closes);
-                let mut select = Select::new();
-                select.add(sender);
-                wakes_in(&mut select, &calls, || change((other, receiver)));
-            }
-            // The last receiver goes.
-            let (mut sender, receiver) = lanes::channel(2);
-            while sender.try_push(0).is_ok() {}
-            let other = Mutex::new(sender.clone());
-            let calls = Calls::new(move || assert!(other.try_lock().unwrap().push(1).is_err()));
+        for change in pops {
+            let (sender, receiver) = full();
+            let other = sender.clone();
+            let calls = calls::<C>(&(other.clone(), receiver.clone()), closes);
             let mut select = Select::new();
             select.add(sender);
-            wakes_in(&mut select, &calls, || drop(receiver));
+            wakes_in(&mut select, &calls, || change((other, receiver)));
         }
-    });
+        let (sender, receiver) = full();
+        let other = Mutex::new(sender.clone());
+        let calls = Calls::new(move || assert!(other.try_lock().unwrap().push(1).is_err()));
+        let mut select = Select::new();
+        select.add(sender);
+        wakes_in(&mut select, &calls, || drop(receiver));
+    }
 }
 
 #[test]
@@ -404,15 +325,11 @@ fn every_call_of_a_hand_off() {
                 let calls = calls(queue, closes);
                 let mut select = Select::new();
                 select.add(queue.reserve_take());
-                wakes_in(&mut select, &calls, || {
-                    let _ = queue.try_put(1);
-                });
+                wakes_in(&mut select, &calls, || drop(queue.try_put(1)));
                 if !closes {
                     let mut select = Select::new();
                     select.add(queue.reserve_put(1));
-                    wakes_in(&mut select, &calls, || {
-                        let _ = queue.try_take();
-                    });
+                    wakes_in(&mut select, &calls, || drop(queue.try_take()));
                     let mut select = Select::new();
                     select.add(queue.reserve_put(1));
                     select.add(queue.reserve_put(2));
@@ -436,9 +353,7 @@ fn every_call_of_a_hand_off() {
             });
             let mut select = Select::new();
             select.add(queue.reserve_take());
-            wakes_in(&mut select, &calls, || {
-                let _ = queue.push(1);
-            });
+            wakes_in(&mut select, &calls, || drop(queue.push(1)));
             if !closes {
                 let mut select = Select::new();
                 select.add(queue.reserve_put(1));

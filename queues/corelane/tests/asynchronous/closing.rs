@@ -84,7 +84,7 @@ pub(crate) fn what_is_inside_is_popped_first<D: Carries>() {
 
 /// The producer pushes and leaves at once, while the task begins to wait.
 pub(crate) fn the_last_item_and_the_end<D: Carries>() {
-    for round in 0..2_000 {
+    for round in 0..300 {
         let (mut producer, consumer) = queue::<u64, D>(2);
         let mut consumer = consumer.into_async();
         let pusher = thread::spawn(move || {

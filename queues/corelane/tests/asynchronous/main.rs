@@ -7,9 +7,15 @@
 #![allow(clippy::drop_non_drop, clippy::type_complexity)]
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
+#[macro_use]
+#[path = "../support/designs.rs"]
+mod designs;
+
 mod adapters;
 mod calling;
 mod cancel;
+#[path = "../support/channel.rs"]
+mod channel;
 mod closing;
 mod crossing;
 mod dispatch;
@@ -32,15 +38,12 @@ macro_rules! on_executors {
             crossing {
                 items_in_order
                 batches_in_order
-                items_that_own_memory
                 a_thread_feeds_a_task
                 a_task_feeds_a_thread
-                reserved_slots
             }
             cancel {
                 pops_that_lose_a_race
                 pushes_that_lose_a_race
-                reservations_that_lose_a_race
             }
             adapters {
                 forwarded_through_two_queues
@@ -95,14 +98,11 @@ macro_rules! suite {
                 }
                 waking {
                     one_wait_costs_one_wake_up
-                    a_wait_that_is_polled_again_is_one_wait
                     the_last_task_is_woken
                     wakers_do_not_grow
                     an_end_that_goes_lets_its_waker_go
                     a_waker_may_drop_the_other_end
-                    a_waker_that_panics_costs_no_item
                     a_turn_for_others
-                    a_task_moves_between_threads
                 }
                 adapters {
                     a_sink_takes_what_it_was_ready_for
@@ -204,7 +204,6 @@ macro_rules! fan_out {
                         a_worker_that_waits_gets_a_turn
                         a_worker_that_leaves_lets_go_of_its_task
                         a_turn_for_others
-                        futures_move_between_threads
                     }
                 }
                 $($rest!($($arguments)*);)*
@@ -241,11 +240,9 @@ macro_rules! bounded_fan_out {
 fan_out! {
     lane: corelane::spsc::Lane {
         bounded_fan_out!();
-        tests_on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads => { dispatch {
-            jobs_in_order
-            dispatches_that_lose_a_race
-            an_idle_task_is_not_polled
-        } });
+        tests_on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads => {
+            dispatch { jobs_in_order dispatches_that_lose_a_race }
+        });
     }
     mcring: corelane::spsc::McRing {
         bounded_fan_out!();
@@ -257,7 +254,7 @@ fan_out! {
     ticket: corelane::dispatch::Mpmc<corelane::mpmc::Ticket> {
         bounded_fan_out!();
         tests_on_executors!(TokioThreads FuturesThreads => {
-            dispatch { jobs_in_order dispatches_that_lose_a_race an_idle_task_is_not_polled }
+            dispatch { jobs_in_order dispatches_that_lose_a_race }
         });
     }
     condvar: corelane::dispatch::Mpmc<corelane::mpmc::Condvar> {
@@ -268,28 +265,30 @@ fan_out! {
     }
 }
 
-/// Wakers that call back, over each shared queue.
 macro_rules! shared {
-    ($($name:ident: $design:ident)+) => {
-        mod shared {
-            $(mod $name {
-                type This = corelane::mpmc::$design;
+    ($name:ident, $design:ident, $flags:tt) => {
+        mod $name {
+            type This = corelane::mpmc::$design;
 
-                tests! {
-                    calling {
-                        every_call_of_a_shared_queue
-                    }
+            tests! {
+                calling {
+                    every_call_of_a_channel
                 }
-            })+
+            }
         }
     };
 }
 
-shared! {
-    ticket: Ticket
-    scq: Scq
-    michael_scott: MichaelScott
-    two_lock: TwoLock
-    condvar: Condvar
-    busy_wait: BusyWait
+mod shared {
+    shared_designs!(shared);
+
+    mod lanes {
+        type This = crate::channel::Lanes;
+
+        tests! {
+            calling {
+                every_call_of_a_channel
+            }
+        }
+    }
 }

@@ -159,7 +159,7 @@ fn other_tasks_get_a_turn() {
 
 #[test]
 fn everything_arrives_and_ends() {
-    const EACH: u64 = 5_000;
+    const EACH: u64 = 1_000;
     crate::watchdog::guard(|| {
         let (tx, rx): (Vec<_>, Vec<_>) = (0..3).map(|_| spsc::channel::<u64>(2)).unzip();
         thread::scope(|scope| {

@@ -31,19 +31,6 @@ pub(crate) fn one_wait_costs_one_wake_up<D: Carries>() {
     assert_eq!((task.wakes(), holders(&task)), (3, 0));
 }
 
-pub(crate) fn a_wait_that_is_polled_again_is_one_wait<D: Carries>() {
-    let (mut producer, mut consumer) = async_queue::<u64, D>(2);
-    let task = Task::new();
-    let mut pop = consumer.pop();
-    for _ in 0..100 {
-        assert!(poll(&task, &mut pop).is_pending());
-    }
-    assert_eq!(task.wakes(), 0);
-    producer.try_push(1).unwrap();
-    assert_eq!(task.wakes(), 1);
-    assert_eq!(poll(&task, &mut pop), Poll::Ready(Ok(1)));
-}
-
 pub(crate) fn the_last_task_is_woken<D: Carries>() {
     let (mut producer, mut consumer) = async_queue::<u64, D>(2);
     let (first, second, third) = (Task::new(), Task::new(), Task::new());
@@ -108,18 +95,6 @@ impl Wake for Bomb {
     }
 }
 
-/// The call of the other end, which runs the waker, does what it says: no item is lost, and none is there twice.
-pub(crate) fn a_waker_that_panics_costs_no_item<D: Carries>() {
-    let bomb = Waker::from(Arc::new(Bomb));
-    let (mut producer, mut consumer) = async_queue::<u64, D>(8);
-    for from in [0, 4, 8] {
-        assert!(Pin::new(&mut consumer.pop()).poll(&mut Context::from_waker(&bomb)).is_pending());
-        let mut items = (from..from + 4).collect::<Vec<_>>();
-        assert_eq!((producer.try_push_batch(&mut items), items.len()), (Ok(4), 0));
-        assert_eq!((consumer.try_pop_batch(&mut items, 9), items), (Ok(4), (from..from + 4).collect()));
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Large([usize; 8]);
 
@@ -178,26 +153,6 @@ pub(crate) fn a_turn_for_others<D: Carries>() {
         producer.try_push(item).unwrap();
         assert_eq!(poll(&task, &mut consumer.pop()), Poll::Ready(Ok(item)));
     }
-}
-
-pub(crate) fn a_task_moves_between_threads<D: Carries>() {
-    let (mut producer, mut consumer) = async_queue::<u64, D>(2);
-    let (here, there) = (Task::new(), Task::new());
-    let mut task: Pin<Box<dyn Future<Output = [u64; 2]> + Send>> =
-        Box::pin(async move { [consumer.pop().await.unwrap(), consumer.pop().await.unwrap()] });
-    assert!(poll(&here, &mut task).is_pending());
-    let (mut task, there) = thread::spawn(move || {
-        assert!(poll(&there, &mut task).is_pending());
-        (task, there)
-    })
-    .join()
-    .unwrap();
-    producer.try_push(1).unwrap();
-    assert_eq!((here.wakes(), there.wakes()), (0, 1));
-    assert!(poll(&here, &mut task).is_pending());
-    producer.try_push(2).unwrap();
-    assert_eq!((here.wakes(), there.wakes()), (1, 1));
-    assert_eq!(thread::spawn(move || poll(&there, &mut task)).join().unwrap(), Poll::Ready([1, 2]));
 }
 
 pub(crate) fn only_waits_are_counted<D: Carries>() {

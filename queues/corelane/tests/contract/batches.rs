@@ -1,6 +1,6 @@
 //! Batches: in part where they do not fit, in order, never more than asked.
 
-use crate::case::{Case, Ledger, Random, Tracked, fill, options, queue, queue_from, queue_with};
+use crate::case::{Case, Ledger, Tracked, fill, options, queue, queue_from, queue_with};
 use corelane::error::{Closed, PushTimeoutError, TryPopError, TryPushError};
 use corelane::wait::{Next, Strategy, WaitState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,21 +9,6 @@ use std::time::Duration;
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(100);
-
-pub(crate) fn a_batch_takes_what_fits_and_leaves_the_rest<C: Case>() {
-    for capacity in [1, 3, 64, 100] {
-        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-        let mut items = (0..250).collect::<Vec<_>>();
-        assert_eq!(tx.try_push_batch(&mut items), Ok(capacity));
-        assert!(items.iter().copied().eq(capacity as u64..250));
-        assert_eq!(tx.try_push_batch(&mut items), Err(TryPushError::Full(())));
-        assert_eq!(items.len(), 250 - capacity);
-        let mut popped = Vec::new();
-        assert_eq!(rx.try_pop_batch(&mut popped, usize::MAX), Ok(capacity));
-        assert!(popped.into_iter().eq(0..capacity as u64));
-        assert_eq!(tx.try_push_batch(&mut items), Ok(capacity.min(250 - capacity)));
-    }
-}
 
 pub(crate) fn a_batch_of_nothing_pushes_nothing<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(10);
@@ -175,43 +160,6 @@ pub(crate) fn slices_go_out_in_parts<C: Case>() {
     assert!(rx.is_empty() && rx.try_pop().is_err());
 }
 
-pub(crate) fn pop_into_appends_at_most_max<C: Case>() {
-    let (mut tx, mut rx) = queue::<u64, C>(100);
-    assert_eq!(fill(&mut tx, 0), 100);
-    let mut items = vec![77];
-    assert_eq!(rx.try_pop_batch(&mut items, 10).unwrap_or(0), 10);
-    assert_eq!(rx.try_pop_batch(&mut items, 33).unwrap_or(0), 33);
-    assert_eq!(items.len(), 44);
-    assert_eq!(items[0], 77);
-    assert!(items[1..].iter().copied().eq(0..43));
-    assert_eq!(rx.len(), 57);
-    assert_eq!(rx.try_pop_batch(&mut items, usize::MAX).unwrap_or(0), 57);
-}
-
-pub(crate) fn drain_gives_at_most_max_in_order<C: Case>() {
-    let (mut tx, mut rx) = queue_from::<u64, C>(100, usize::MAX - 20);
-    let mut items = Vec::new();
-    assert_eq!(rx.try_pop_each(5, |item| items.push(item)).unwrap_or(0), 0);
-    for round in 0..3 {
-        assert_eq!(fill(&mut tx, 0), 100);
-        for (max, drained) in [(0, 0), (1, 1), (10, 10), (70, 70), (usize::MAX, 19), (1, 0)] {
-            assert_eq!(rx.try_pop_each(max, |item| items.push(item)).unwrap_or(0), drained, "{max} of round {round}");
-        }
-        assert!(items.drain(..).eq(0..100));
-        assert!(rx.is_empty());
-    }
-    assert_eq!(tx.try_push_slice(&[1, 2]).unwrap_or(0), 2);
-    drop(tx);
-    assert_eq!(
-        (
-            rx.try_pop_each(9, |item| items.push(item)).unwrap_or(0),
-            rx.try_pop_each(9, |item| items.push(item)).unwrap_or(0)
-        ),
-        (2, 0)
-    );
-    assert_eq!(items, [1, 2]);
-}
-
 pub(crate) fn a_panicking_drain_leaves_what_it_was_not_given<C: Case>() {
     let few = [0, 1, 6, 7, 31, 32, 58].map(|stop| (100, 60, stop));
     // Of so many items the lane's consumer takes many blocks at once.
@@ -241,47 +189,5 @@ pub(crate) fn a_panicking_drain_leaves_what_it_was_not_given<C: Case>() {
         assert_eq!(tx.try_push_batch(&mut (0..capacity).map(|id| ledger.item(id)).collect()).unwrap_or(0), capacity);
         drop((tx, rx));
         ledger.assert_dropped_once(capacity);
-    }
-}
-
-pub(crate) fn batches_stream_between_threads<C: Case>() {
-    const ITEMS: u64 = 200_000;
-    for capacity in [5, 100, 2000] {
-        let items = if capacity < 64 { ITEMS / 10 } else { ITEMS };
-        let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                let mut random = Random::new(3);
-                let mut next = 0;
-                while next < items {
-                    let end = items.min(next + 1 + random.below(capacity) as u64);
-                    if random.below(2) == 0 {
-                        next += tx.try_push_slice(&(next..end).collect::<Vec<_>>()).unwrap_or(0) as u64;
-                    } else {
-                        next += tx.try_push_batch(&mut (next..end).collect()).unwrap_or(0) as u64;
-                    }
-                    if next < end {
-                        tx.wait_for_room(1).unwrap();
-                    }
-                }
-            });
-            let mut random = Random::new(4);
-            let mut next = 0;
-            let mut popped = Vec::new();
-            while rx.wait_for_item().is_ok() {
-                popped.clear();
-                let max = 1 + random.below(2 * capacity);
-                let count = if random.below(2) == 0 {
-                    rx.try_pop_batch(&mut popped, max).unwrap_or(0)
-                } else {
-                    rx.try_pop_each(max, |item| popped.push(item)).unwrap_or(0)
-                };
-                assert!(count == popped.len() && (1..=max).contains(&count));
-                let end = next + popped.len() as u64;
-                assert!(popped.iter().copied().eq(next..end));
-                next = end;
-            }
-            assert_eq!(next, items);
-        });
     }
 }

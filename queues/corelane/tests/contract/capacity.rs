@@ -2,8 +2,6 @@
 
 use crate::case::{CAPACITIES, Case, Random, STARTS, fill, queue, queue_from};
 use corelane::error::{TryPopError, TryPushError};
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
-use std::thread;
 
 pub(crate) fn holds_its_capacity_and_no_more<C: Case>() {
     for capacity in CAPACITIES {
@@ -28,7 +26,7 @@ pub(crate) fn full_comes_early_by_the_release_lag_at_most<C: Case>() {
         let lag = tx.release_lag() as u64;
         let mut random = Random::new(capacity as u64);
         let (mut pushed, mut popped) = (0, 0);
-        for _ in 0..2_000 {
+        for _ in 0..300 {
             pushed += fill(&mut tx, pushed);
             let inside = pushed - popped;
             assert!((capacity as u64 - lag..=capacity as u64).contains(&inside), "{inside} of {capacity}, lag {lag}");
@@ -57,7 +55,7 @@ pub(crate) fn drained_to_empty_it_takes_its_capacity_again<C: Case>() {
         let (mut tx, mut rx) = queue_from::<u64, C>(capacity, start);
         let mut next = 0;
         // One item between two fills, so that they begin at every place of the ring.
-        for _ in 0..150 {
+        for _ in 0..60 {
             assert_eq!(fill(&mut tx, next), capacity as u64);
             for item in next..next + capacity as u64 {
                 assert_eq!(rx.try_pop(), Ok(item));
@@ -68,66 +66,6 @@ pub(crate) fn drained_to_empty_it_takes_its_capacity_again<C: Case>() {
             assert_eq!(rx.pop(), Ok(next));
             assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
             next += 1;
-        }
-    }
-}
-
-/// What each end counts while the other runs.
-pub(crate) fn lengths_are_bounds<C: Case>(capacity: usize, items: u64) {
-    let (pushed, announced) = (AtomicU64::new(0), AtomicU64::new(0));
-    let (tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - 3);
-    let capacity = rx.capacity();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut tx = tx;
-            for item in 0..items {
-                tx.push(item).unwrap();
-                pushed.store(item + 1, Release);
-                let len = tx.len();
-                assert!(len <= capacity && len as u64 <= item + 1);
-                // What is announced by now can only be more than what was popped when `len` looked.
-                assert!(len as u64 >= (item + 1).saturating_sub(announced.load(Acquire)));
-                assert!(len != 0 || tx.is_empty());
-            }
-        });
-        for item in 0..items {
-            let there = pushed.load(Acquire);
-            let len = rx.len();
-            assert!(len <= capacity);
-            assert!(len as u64 >= there.saturating_sub(item));
-            announced.store(item + 1, Release);
-            if len > 0 {
-                assert_eq!(rx.try_pop(), Ok(item));
-                assert!(rx.len() >= len - 1);
-            } else {
-                assert_eq!(rx.pop(), Ok(item));
-            }
-        }
-    });
-}
-
-pub(crate) fn len_is_bounded_while_both_ends_run<C: Case>() {
-    for capacity in [1, 3, 64, 100, 2000] {
-        lengths_are_bounds::<C>(capacity, if capacity < 64 { 3_000 } else { 30_000 });
-    }
-}
-
-pub(crate) fn index_wrap_around_changes_nothing<C: Case>() {
-    for capacity in CAPACITIES {
-        for before in 0..10 {
-            let (mut tx, mut rx) = queue_from::<u64, C>(capacity, usize::MAX - before);
-            let mut next = 0;
-            for _ in 0..4 {
-                assert_eq!(fill(&mut tx, next), capacity as u64);
-                assert_eq!((tx.len(), rx.len()), (capacity, capacity));
-                for i in 0..capacity {
-                    assert_eq!(rx.len(), capacity - i);
-                    assert_eq!(rx.try_pop(), Ok(next));
-                    next += 1;
-                }
-                assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
-                assert_eq!((tx.len(), rx.len()), (0, 0));
-            }
         }
     }
 }

@@ -47,27 +47,6 @@ pub(crate) fn what_is_left_inside_is_dropped_once_across_the_wrap_around<C: Case
     }
 }
 
-pub(crate) fn either_handle_may_go_last<C: Case>() {
-    for (start, first) in STARTS.into_iter().flat_map(|start| [(start, true), (start, false)]) {
-        let ledger = Ledger::new(60);
-        let (mut tx, mut rx) = queue_from::<_, C>(100, start);
-        assert_eq!(tx.try_push_batch(&mut (0..60).map(|id| ledger.item(id)).collect()).unwrap_or(0), 60);
-        let mut items = Vec::new();
-        rx.try_pop_batch(&mut items, 33).unwrap_or(0);
-        drop(items);
-        if first {
-            drop(tx);
-            ledger.assert_dropped_once(33);
-            drop(rx);
-        } else {
-            drop(rx);
-            ledger.assert_dropped_once(60);
-            drop(tx);
-        }
-        ledger.assert_dropped_once(60);
-    }
-}
-
 pub(crate) fn a_panicking_drop_leaves_no_other_item_behind<C: Case>() {
     for explosive in [0, 1, 6, 7, 30, 59] {
         let ledger = Ledger::new(60);

@@ -31,7 +31,6 @@ mod one_to_one;
 mod order;
 #[path = "../support/random.rs"]
 mod random;
-mod ring;
 mod room;
 #[path = "../support/scaled.rs"]
 mod scaled;
@@ -67,12 +66,7 @@ macro_rules! case {
 /// The tests of where items go, for a design with options: `suite_of_paths!(name, Design, |capacity| Tuning::new())`.
 macro_rules! suite_of_paths {
     ($name:ident, $design:ty, $tuning:expr) => {
-        mod $name {
-            use corelane::spsc::*;
-
-            case!($design, $tuning);
-            paths!();
-        }
+        suite_of! { $name, $design, $tuning => paths bounded_paths }
     };
 }
 
@@ -83,36 +77,14 @@ macro_rules! suite {
         suite!($name, $design, |_| Default::default());
     };
     ($name:ident, $design:ty, $tuning:expr) => {
-        mod $name {
-            use corelane::spsc::*;
-
-            case!($design, $tuning);
-            paths!();
-            promises!();
-        }
+        suite_of! { $name, $design, $tuning => paths bounded_paths promises bounded_promises }
     };
 }
 
 /// The tests of many items in place, for a design that has them side by side: `suite_of_slices!(name, Design)`.
 macro_rules! suite_of_slices {
     ($name:ident, $design:ty) => {
-        mod $name {
-            use corelane::spsc::*;
-
-            case!($design, |_| Default::default());
-            tests! {
-                slices {
-                    slices_stream_in_place
-                    all_free_slots_are_reserved_but_for_the_end_of_memory
-                    dropped_and_forgotten_slices_publish_nothing
-                    full_and_closed_queues_reserve_no_slices
-                    a_slice_committed_after_the_close_is_dropped
-                    released_slices_are_dropped_once
-                    a_panicking_drop_releases_its_whole_slice
-                    more_than_there_is_panics
-                }
-            }
-        }
+        suite_of! { $name, $design, |_| Default::default() => in_place }
     };
 }
 
@@ -120,96 +92,17 @@ macro_rules! suite_of_slices {
 /// Tuning::new())`.
 macro_rules! suite_of_unbounded {
     ($name:ident, $design:ty, $tuning:expr) => {
+        suite_of! { $name, $design, $tuning => paths promises unbounded_promises }
+    };
+}
+
+macro_rules! suite_of {
+    ($name:ident, $design:ty, $tuning:expr => $($tests:ident)+) => {
         mod $name {
             use corelane::spsc::*;
 
             case!($design, $tuning);
-            tests! {
-                order {
-                    single_items_arrive_in_order
-                    single_items_arrive_in_order_by_try_calls
-                    every_kind_of_push_and_pop_mixes_in_order
-                    handles_move_between_threads
-                    empty_never_hides_an_item_whose_push_returned
-                    slow_and_fast_phases_alternate
-                }
-                batches {
-                    a_batch_of_nothing_pushes_nothing
-                    batches_stream_between_threads
-                }
-                ring {
-                    one_item_in_flight_never_hangs
-                    many_items_in_flight_never_meet_a_full_queue
-                }
-                items {
-                    peeked_items_are_aligned
-                    items_that_own_memory_cross_threads
-                }
-                drops {
-                    what_is_left_inside_is_dropped_once
-                    what_is_left_inside_is_dropped_once_across_the_wrap_around
-                    either_handle_may_go_last
-                    a_panicking_drop_leaves_no_other_item_behind
-                    a_popped_item_is_the_callers
-                    what_is_inside_goes_with_the_consumer
-                }
-                guards {
-                    a_written_reservation_is_pushed
-                    a_reservation_is_filled_in_place
-                    a_reservation_made_before_the_close_gives_the_item_back
-                    a_peeked_item_is_changed_in_place
-                    a_released_item_is_dropped_once
-                }
-                closing {
-                    what_was_pushed_before_the_producer_left_is_drained
-                    a_producer_that_closed_pushes_no_more
-                    a_consumer_that_closed_gets_exactly_what_was_accepted
-                    a_refused_batch_leaves_no_trace
-                    pushes_after_the_consumer_closed_give_the_item_back
-                    pushes_after_the_consumer_left_give_the_item_back
-                    closing_at_every_fill
-                    closing_twice_changes_nothing
-                    a_close_races_single_pushes
-                    a_close_races_blocking_pushes
-                    a_close_races_push_batch
-                    a_close_races_push_slice
-                    a_close_races_reservations
-                    a_consumers_drop_races_pushes
-                    a_consumers_drop_races_push_batch
-                    a_close_races_a_producers_drop
-                    what_is_pushed_just_before_the_producer_leaves_is_popped
-                }
-                waiting {
-                    every_strategy_hands_over_with_pauses
-                    a_parked_consumer_is_woken
-                    timed_pops_are_not_early
-                    timed_waits_end_by_success
-                    no_wake_up_is_lost
-                    no_wake_up_is_lost_in_batches
-                }
-                select {
-                    the_first_ready_end_is_named
-                    sleeps_once_for_many_queues
-                    wakes_for_a_close
-                    times_out
-                    serves_many_queues_to_the_end
-                    no_wake_up_is_lost
-                }
-                history {
-                    histories_are_linearizable
-                }
-                unbounded {
-                    it_is_never_full
-                    abandoned_reservations_publish_nothing
-                    random_calls_behave_like_a_deque
-                    random_calls_behave_like_a_deque_across_the_wrap_around
-                    items_of_every_size_come_out_as_they_went_in
-                    zero_sized_items_are_counted
-                    len_is_a_bound_while_both_ends_run
-                    a_producer_far_ahead_is_caught_up_with
-                    what_is_inside_is_counted
-                }
-            }
+            $($tests!();)+
         }
     };
 }
@@ -218,21 +111,8 @@ macro_rules! paths {
     () => {
         tests! {
             order {
-                single_items_arrive_in_order
-                single_items_arrive_in_order_by_try_calls
                 every_kind_of_push_and_pop_mixes_in_order
-                handles_move_between_threads
                 empty_never_hides_an_item_whose_push_returned
-                full_never_hides_a_slot_whose_pop_returned
-                slow_and_fast_phases_alternate
-            }
-            capacity {
-                holds_its_capacity_and_no_more
-                full_comes_early_by_the_release_lag_at_most
-                release_lag_is_small
-                drained_to_empty_it_takes_its_capacity_again
-                len_is_bounded_while_both_ends_run
-                index_wrap_around_changes_nothing
             }
             model {
                 random_calls_behave_like_a_deque
@@ -242,21 +122,38 @@ macro_rules! paths {
                 histories_are_linearizable
             }
             batches {
-                a_batch_takes_what_fits_and_leaves_the_rest
                 a_batch_of_nothing_pushes_nothing
                 batches_that_wait_are_whole
-                what_is_not_pushed_is_left
-                slices_larger_than_the_queue_go_in_part
-                slices_go_in_and_out_at_every_offset
-                slices_go_out_in_parts
-                pop_into_appends_at_most_max
-                drain_gives_at_most_max_in_order
                 a_panicking_drain_leaves_what_it_was_not_given
-                batches_stream_between_threads
             }
-            ring {
-                one_item_in_flight_never_hangs
-                many_items_in_flight_never_meet_a_full_queue
+        }
+    };
+}
+
+macro_rules! bounded_paths {
+    () => {
+        mod bounded {
+            use super::This;
+
+            tests! {
+                order {
+                    full_never_hides_a_slot_whose_pop_returned
+                }
+                batches {
+                    what_is_not_pushed_is_left
+                    slices_larger_than_the_queue_go_in_part
+                    slices_go_in_and_out_at_every_offset
+                    slices_go_out_in_parts
+                }
+            }
+        }
+
+        tests! {
+            capacity {
+                holds_its_capacity_and_no_more
+                full_comes_early_by_the_release_lag_at_most
+                release_lag_is_small
+                drained_to_empty_it_takes_its_capacity_again
             }
         }
     };
@@ -265,90 +162,52 @@ macro_rules! paths {
 macro_rules! promises {
     () => {
         tests! {
-            construction {
-                capacity_zero_is_refused
-                absurd_capacities_are_refused
-                channel_panics_with_the_error
-            }
             items {
                 every_item_comes_out_as_it_went_in
-                peeked_items_are_aligned
-                items_that_own_memory_cross_threads
                 zero_sized_items_are_counted
             }
             drops {
                 what_is_left_inside_is_dropped_once
                 what_is_left_inside_is_dropped_once_across_the_wrap_around
-                either_handle_may_go_last
                 a_panicking_drop_leaves_no_other_item_behind
                 a_popped_item_is_the_callers
                 what_is_inside_goes_with_the_consumer
             }
             guards {
-                a_dropped_reservation_publishes_nothing
-                a_forgotten_reservation_publishes_nothing
-                a_written_reservation_is_pushed
                 a_reservation_is_filled_in_place
-                a_full_queue_reserves_nothing
-                a_closed_queue_reserves_nothing
                 a_reservation_made_before_the_close_gives_the_item_back
-                a_peeked_item_stays_unless_taken
-                a_peeked_item_is_changed_in_place
-                an_open_guard_keeps_nobody_out
                 a_released_item_is_dropped_once
             }
             closing {
-                what_was_pushed_before_the_producer_left_is_drained
-                a_producer_that_closed_pushes_no_more
-                a_consumer_that_closed_gets_exactly_what_was_accepted
-                a_refused_batch_leaves_no_trace
-                pushes_after_the_consumer_closed_give_the_item_back
-                pushes_after_the_consumer_left_give_the_item_back
-                closing_a_full_queue
                 closing_at_every_fill
-                closing_twice_changes_nothing
-                a_close_races_single_pushes
-                a_close_races_blocking_pushes
-                a_close_races_push_batch
-                a_close_races_push_slice
-                a_close_races_reservations
-                a_consumers_drop_races_pushes
-                a_consumers_drop_races_push_batch
-                a_close_races_a_producers_drop
-                what_is_pushed_just_before_the_producer_leaves_is_popped
+                a_close_races_pushes
             }
             waiting {
                 every_strategy_hands_over_with_pauses
                 a_parked_consumer_is_woken
-                a_parked_producer_is_woken
-                timed_pops_are_not_early
-                timed_pushes_are_not_early
-                timed_waits_end_by_success
-                timed_waits_end_by_close
+                time_outs_are_not_early
                 no_wake_up_is_lost
-                no_wake_up_is_lost_in_batches
-            }
-            room {
-                is_there_at_once_where_slots_are_free
-                comes_when_so_many_slots_are_free
-                comes_for_the_whole_capacity
-                ends_by_close
-                is_closed_even_where_slots_are_free
-                beyond_the_capacity_panics
-                a_wait_that_panics_is_forgotten
-                streams_in_halves
             }
             select {
                 the_first_ready_end_is_named
                 sleeps_once_for_many_queues
                 wakes_for_a_close
                 times_out
-                producers_and_consumers_mix
-                serves_many_queues_to_the_end
-                no_wake_up_is_lost
             }
             handles {
                 debug_needs_nothing_of_the_item
+            }
+        }
+    };
+}
+
+macro_rules! bounded_promises {
+    () => {
+        tests! {
+            construction {
+                capacity_zero_is_refused
+                absurd_capacities_are_refused
+                channel_panics_with_the_error
             }
             stats {
                 single_calls_are_counted
@@ -356,7 +215,51 @@ macro_rules! promises {
                 only_waits_that_wait_are_counted
                 what_is_refused_is_not_counted
                 full_is_counted_only_if_an_item_was_refused
-                both_ends_agree_after_a_stream
+            }
+            room {
+                is_there_at_once_where_slots_are_free
+                comes_when_so_many_slots_are_free
+                beyond_the_capacity_panics
+                a_wait_that_panics_is_forgotten
+            }
+        }
+
+        mod full {
+            use super::This;
+
+            tests! {
+                waiting {
+                    a_parked_producer_is_woken
+                }
+                select {
+                    producers_and_consumers_mix
+                }
+            }
+        }
+    };
+}
+
+macro_rules! unbounded_promises {
+    () => {
+        tests! {
+            unbounded {
+                it_is_never_full
+                what_is_inside_is_counted
+            }
+        }
+    };
+}
+
+macro_rules! in_place {
+    () => {
+        tests! {
+            slices {
+                slices_stream_in_place
+                all_free_slots_are_reserved_but_for_the_end_of_memory
+                a_slice_committed_after_the_close_is_dropped
+                released_slices_are_dropped_once
+                a_panicking_drop_releases_its_whole_slice
+                more_than_there_is_panics
             }
         }
     };

@@ -1,7 +1,6 @@
 //! A producer that waits for more than one slot.
 
 use crate::case::{Case, LARGE, Rx, Tx, fill, options, queue, queue_with};
-use corelane::error::Closed;
 use corelane::wait::{Next, Park, Strategy, WaitState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -60,55 +59,6 @@ pub(crate) fn comes_when_so_many_slots_are_free<C: Case>() {
     }
 }
 
-pub(crate) fn comes_for_the_whole_capacity<C: Case>() {
-    for capacity in [1, 2, 64, 100, 2000] {
-        let (mut tx, mut rx) = parking::<C>(capacity);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                for lap in 0..30 {
-                    tx.wait_for_room(capacity).unwrap();
-                    assert!(tx.is_empty());
-                    let from = lap * capacity as u64;
-                    assert_eq!(tx.try_push_batch(&mut (from..from + capacity as u64).collect()).unwrap_or(0), capacity);
-                }
-            });
-            (0..30 * capacity as u64).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
-            assert!(rx.pop().is_err());
-        });
-    }
-}
-
-pub(crate) fn ends_by_close<C: Case>() {
-    for by_drop in [false, true] {
-        let (mut tx, rx) = parking::<C>(100);
-        tx.try_push_batch(&mut (0..60).collect()).unwrap_or(0);
-        thread::scope(|scope| {
-            let waiter = scope.spawn(move || tx.wait_for_room(100));
-            thread::sleep(NAP);
-            let mut rx = rx;
-            let rx = if by_drop {
-                drop(rx);
-                None
-            } else {
-                rx.close();
-                Some(rx)
-            };
-            assert_eq!(waiter.join().unwrap(), Err(Closed(())));
-            drop(rx);
-        });
-    }
-}
-
-pub(crate) fn is_closed_even_where_slots_are_free<C: Case>() {
-    let (mut tx, mut rx) = queue::<u64, C>(10);
-    rx.close();
-    assert_eq!(tx.wait_for_room(1), Err(Closed(())));
-    assert_eq!(tx.wait_for_room(10), Err(Closed(())));
-    let (mut tx, _rx) = queue::<u64, C>(10);
-    tx.close();
-    assert_eq!(tx.wait_for_room(10), Err(Closed(())));
-}
-
 pub(crate) fn beyond_the_capacity_panics<C: Case>() {
     let (mut tx, mut rx) = queue::<u64, C>(10);
     catch_unwind(AssertUnwindSafe(|| tx.wait_for_room(11))).unwrap_err();
@@ -141,24 +91,4 @@ pub(crate) fn a_wait_that_panics_is_forgotten<C: Case>() {
     assert_eq!(crate::first::first(&mut ends, &Park, Some(Duration::ZERO)), Some(0));
     assert_eq!(tx.wait_for_room(1), Ok(()));
     tx.try_push(2).unwrap();
-}
-
-pub(crate) fn streams_in_halves<C: Case>() {
-    const ITEMS: u64 = 100_000;
-    for capacity in [2, 64, 300] {
-        let items = if capacity < 64 { ITEMS / 10 } else { ITEMS };
-        let (mut tx, mut rx) = queue::<u64, C>(capacity);
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                for item in 0..items {
-                    if tx.try_push(item).is_err() {
-                        tx.wait_for_room(capacity / 2).unwrap();
-                        tx.try_push(item).unwrap();
-                    }
-                }
-            });
-            (0..items).for_each(|item| assert_eq!(rx.pop(), Ok(item)));
-            assert!(rx.pop().is_err());
-        });
-    }
 }

@@ -1,12 +1,10 @@
 //! One thread that waits for many queues.
 
-use crate::case::{Case, Random, Rx, Tx, fill, queue};
+use crate::case::{Case, Rx, Tx, fill, queue};
 use crate::first::first;
-use crate::scaled::at_most;
-use crate::waiting::{ROUNDS, SLACK};
+use crate::waiting::SLACK;
 use corelane::error::TryPopError;
-use corelane::wait::{Adaptive, Park, Select, Selectable, Spin, Strategy, Yield};
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use corelane::wait::{Adaptive, Park, Selectable, Spin, Strategy, Yield};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -101,73 +99,5 @@ pub(crate) fn producers_and_consumers_mix<C: Case>() {
         thread::sleep(NAP);
         other_rx.close();
         assert_eq!(sleeper.join().unwrap(), Some(1));
-    });
-}
-
-pub(crate) fn serves_many_queues_to_the_end<C: Case>() {
-    const ITEMS: u64 = 5_000;
-    let (tx, rx) = queues::<C>(3, 4);
-    thread::scope(|scope| {
-        for mut tx in tx {
-            scope.spawn(move || (0..ITEMS).for_each(|item| tx.push(item).unwrap()));
-        }
-        let mut next = vec![0; rx.len()];
-        let mut select = Select::with(Park);
-        let keys: Vec<_> = rx.into_iter().map(|rx| select.add(rx)).collect();
-        while let Some(ready) = select.wait() {
-            let ready = ready.index();
-            match select[keys[ready]].try_pop() {
-                Ok(item) => {
-                    assert_eq!(item, next[ready]);
-                    next[ready] += 1;
-                }
-                Err(error) => {
-                    assert_eq!(error, TryPopError::Closed, "it was named ready");
-                    assert_eq!(next[ready], ITEMS);
-                    select.remove(keys[ready]).unwrap();
-                }
-            }
-        }
-        assert_eq!(next, [ITEMS; 3]);
-    });
-}
-
-/// Each item comes about when its consumer has looked, and falls asleep.
-pub(crate) fn no_wake_up_is_lost<C: Case>() {
-    let (mut tx, mut rx) = queues::<C>(2, 4);
-    let popped = AtomicU64::new(0);
-    let after = &popped;
-    thread::scope(|scope| {
-        let pushed = scope.spawn(move || {
-            let mut random = Random::new(8);
-            let mut pushed = 0;
-            for item in at_most(Duration::from_secs(15), ROUNDS.start..ROUNDS.end.min(20_000)) {
-                tx[random.below(2)].try_push(item).unwrap();
-                let mut looks = 0_u32;
-                pushed = item + 1;
-                while after.load(Acquire) <= item {
-                    looks += 1;
-                    if looks.is_multiple_of(512) {
-                        thread::yield_now();
-                    }
-                }
-                random.spin(80);
-            }
-            pushed
-        });
-        let mut next = 0;
-        let mut select = Select::with(Park);
-        let keys = rx.iter_mut().map(|rx| select.add(rx)).collect::<Vec<_>>();
-        loop {
-            let ready = select.wait().unwrap().index();
-            match select[keys[ready]].try_pop() {
-                Ok(item) => assert_eq!(item, next),
-                // Nothing is inside, as each item is waited for.
-                Err(error) => break assert_eq!(error, TryPopError::Closed, "it was named ready"),
-            }
-            next += 1;
-            popped.store(next, Release);
-        }
-        assert_eq!(next, pushed.join().unwrap());
     });
 }

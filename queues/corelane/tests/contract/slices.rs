@@ -1,9 +1,7 @@
 //! Many items in place at once, for the designs that keep them side by side.
 
 use crate::case::{Carries, Case, Ledger, Random, STARTS, Tracked, queue_from};
-use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::Contiguous;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 
@@ -64,31 +62,6 @@ pub(crate) fn all_free_slots_are_reserved_but_for_the_end_of_memory<C: Case<Desi
     }
     assert_eq!(left, 0);
     assert!(catch_unwind(AssertUnwindSafe(|| tx.try_reserve_slice(0).is_ok())).is_err());
-}
-
-pub(crate) fn dropped_and_forgotten_slices_publish_nothing<C: Case<Design: InSlices>>() {
-    let (mut tx, mut rx) = queue_from::<u64, C>(7, usize::MAX - 3);
-    for item in 0..50 {
-        tx.try_reserve_slice(7).unwrap().as_uninit_mut()[0].write(u64::MAX);
-        mem::forget(tx.try_reserve_slice(3).unwrap());
-        // SAFETY: nothing is committed.
-        assert_eq!(unsafe { tx.try_reserve_slice(3).unwrap().commit(0) }, 0);
-        assert_eq!((tx.len(), rx.len(), rx.try_pop()), (0, 0, Err(TryPopError::Empty)));
-        tx.try_push(item).unwrap();
-        drop(rx.try_peek_slice().unwrap());
-        mem::forget(rx.try_peek_slice().unwrap());
-        rx.try_peek_slice().unwrap().release(0);
-        assert_eq!(rx.try_pop(), Ok(item));
-        assert!(rx.try_peek_slice().is_err());
-    }
-}
-
-pub(crate) fn full_and_closed_queues_reserve_no_slices<C: Case<Design: InSlices>>() {
-    let (mut tx, rx) = queue_from::<u64, C>(3, 0);
-    assert_eq!(tx.try_push_slice(&[1, 2, 3]).unwrap_or(0), 3);
-    assert_eq!(tx.try_reserve_slice(1).err(), Some(TryPushError::Full(())));
-    drop(rx);
-    assert_eq!(tx.try_reserve_slice(1).err(), Some(TryPushError::Closed(())));
 }
 
 pub(crate) fn a_slice_committed_after_the_close_is_dropped<C: Case<Design: InSlices>>() {

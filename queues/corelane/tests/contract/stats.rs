@@ -5,7 +5,6 @@ use corelane::error::TryPushError;
 use corelane::error::{PopTimeoutError, PushTimeoutError};
 use corelane::spsc::{self, Consumer, Counting, Design, Producer, Stats};
 use corelane::wait::Adaptive;
-use std::thread;
 use std::time::Duration;
 
 type Tx<C> = Producer<u64, <C as Case>::Design, Adaptive, Counting>;
@@ -135,24 +134,4 @@ pub(crate) fn full_is_counted_only_if_an_item_was_refused<C: Case>() {
     let mut items = (0..10).collect::<Vec<_>>();
     assert_eq!((tx.try_push_batch(&mut items), full(&tx)), (Ok(8), 2));
     assert_eq!((tx.try_push_batch(&mut items), items, full(&tx)), (Err(TryPushError::Full(())), vec![8, 9], 3));
-}
-
-pub(crate) fn both_ends_agree_after_a_stream<C: Case>() {
-    const ITEMS: u64 = 50_000;
-    let (mut tx, mut rx) = counted::<C>(64);
-    let (sent, received) = thread::scope(|scope| {
-        let sender = scope.spawn(move || {
-            for item in 0..ITEMS {
-                tx.push(item).unwrap();
-            }
-            tx.stats()
-        });
-        for item in 0..ITEMS {
-            assert_eq!(rx.pop(), Ok(item));
-        }
-        (sender.join().unwrap(), rx.stats())
-    });
-    assert_eq!((sent.pushes, received.pops), (ITEMS, ITEMS));
-    assert!((1..=64).contains(&sent.high_water), "{}", sent.high_water);
-    assert!(sent.waits <= sent.full && received.waits <= ITEMS);
 }

@@ -105,36 +105,24 @@ macro_rules! suite_of_unbounded {
                 routes {
                     round_robin_goes_by_batches
                     slices_go_by_batches
-                    vectors_go_by_batches
                     a_sleeping_worker_gets_what_another_has_no_time_for
                     a_key_has_one_worker_and_its_order
                     a_leave_moves_the_keys_of_that_worker_only
                     least_loaded_prefers_an_empty_worker
-                    least_loaded_evens_out
                 }
                 stranding {
                     a_partial_batch_reaches_a_worker_that_waits
-                    a_partial_batch_reaches_a_worker_that_was_busy
-                    what_is_dispatched_is_there
                     taking_waits_for_one_and_takes_what_is_there
-                    draining_waits_for_one_and_gives_what_is_there
-                    a_dropped_dispatcher_leaves_all_to_the_workers
                     timed_pops_end
                 }
                 membership {
-                    jobs_of_a_worker_that_leaves_go_to_the_others
-                    the_last_worker_leaves_its_jobs_to_the_next_one
-                    a_worker_that_leaves_after_the_dispatcher_keeps_its_jobs
                     join_waits_for_all
-                    join_gives_back_what_nobody_did
                 }
                 panics {
                     a_panic_surfaces_with_its_payload
                     join_reports_panics
                 }
                 accounting {
-                    each_job_is_done_once
-                    each_job_is_done_once_while_workers_come_and_go
                     keys_keep_their_order_under_load
                 }
             }
@@ -152,32 +140,23 @@ macro_rules! bounded {
 
             tests! {
                 routes {
-                    a_full_queue_ends_its_batch
                     keys_are_spread_over_all_workers
-                    a_key_waits_for_its_worker
                     a_join_takes_keys_from_all_and_moves_no_other
                     least_loaded_takes_turns_among_equals
                 }
                 pressure {
-                    full_gives_the_job_back
-                    a_dispatch_waits_for_room
                     a_dispatch_that_never_parks_waits_for_a_batch
                     timed_dispatches_are_not_early
-                    a_waiting_dispatch_hears_of_a_leave
                     a_key_that_waits_hears_of_a_leave
-                    slices_and_batches_wait_for_room
                     what_is_not_dispatched_is_left
                     nobody_there
                 }
                 membership {
-                    jobs_come_back_where_there_is_no_room_elsewhere
                     jobs_of_one_key_keep_their_order_over_leaves
                     what_is_pushed_after_a_leave_comes_back
-                    numbers_are_not_used_again
                 }
                 panics {
                     a_panic_outside_of_run_surfaces
-                    the_others_go_on_after_a_panic
                     a_panic_without_a_dispatcher_goes_on
                     a_waiting_dispatch_hears_of_a_panic
                 }
@@ -191,11 +170,9 @@ macro_rules! bounded {
                     random_sequences_are_answered_as_by_lists
                 }
                 results {
-                    results_come_from_all_workers
                     nobody_is_starved
                     a_collector_waits
                     a_producer_that_is_gone_is_forgotten
-                    jobs_and_results_through_one_thread
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! A worker's panic is the dispatcher's to hear of.
 
-use crate::{Case, build, drain};
+use crate::{Case, build};
 use corelane::dispatch::Builder;
 use corelane::error::DispatchError;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,15 +43,6 @@ pub(crate) fn a_panic_outside_of_run_surfaces<C: Case>() {
     assert_eq!(panic.to_string(), "worker 0 has panicked");
     assert!(panic.into_payload().is_none());
     assert_eq!(dispatcher.dispatch(1), Err(DispatchError::NoWorker(1)));
-}
-
-pub(crate) fn the_others_go_on_after_a_panic<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(3));
-    (0..6).for_each(|job| dispatcher.dispatch(job).unwrap());
-    workers.remove(0).run(|_| panic!("early"));
-    assert!(dispatcher.take_panic().is_some());
-    dispatcher.dispatch(6).unwrap();
-    assert_eq!(drain::<_, C, _>(&mut workers[0]), [3, 4, 5, 0, 1, 2, 6]);
 }
 
 pub(crate) fn join_reports_panics<C: Case>() {

@@ -1,7 +1,7 @@
 //! What happens where there is no room.
 
 use crate::{Case, SLACK, build, drain};
-use corelane::dispatch::{Builder, ByKey, LeastLoaded};
+use corelane::dispatch::{Builder, ByKey};
 use corelane::error::{ChannelError, DispatchError};
 use corelane::wait::Yield;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,42 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const NAP: Duration = Duration::from_millis(8);
-
-pub(crate) fn full_gives_the_job_back<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(3).capacity(5));
-    (0..15).for_each(|job| dispatcher.try_dispatch(job).unwrap());
-    assert_eq!(dispatcher.try_dispatch(15), Err(DispatchError::Full(15)));
-    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16]), Err(DispatchError::Full(())));
-    workers[1].pop().unwrap();
-    workers[1].pop().unwrap();
-    assert_eq!(dispatcher.try_dispatch_slice(&[15, 16, 17]), Ok(2));
-    assert!(dispatcher.try_dispatch(17).unwrap_err().is_full());
-    assert_eq!(drain::<_, C, _>(&mut workers[1])[3..], [15, 16]);
-}
-
-pub(crate) fn a_dispatch_waits_for_room<C: Case>() {
-    for capacity in [1, 2, 8, 100] {
-        let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(capacity));
-        let mut worker = workers.remove(1);
-        let mut dispatched = 0;
-        while dispatcher.try_dispatch(dispatched).is_ok() {
-            dispatched += 1;
-        }
-        thread::scope(|scope| {
-            let dispatch = scope.spawn(|| dispatcher.dispatch(dispatched));
-            thread::sleep(NAP);
-            let mut last = None;
-            while let Ok(job) = worker.pop() {
-                last = Some(job);
-                if last == Some(dispatched) {
-                    break;
-                }
-            }
-            assert_eq!(last, Some(dispatched));
-            assert_eq!(dispatch.join().unwrap(), Ok(()));
-        });
-    }
-}
 
 /// Where no thread is woken there is no need to wait for half a queue, and none to wait for more.
 pub(crate) fn a_dispatch_that_never_parks_waits_for_a_batch<C: Case>() {
@@ -81,31 +45,6 @@ pub(crate) fn timed_dispatches_are_not_early<C: Case>() {
     assert_eq!(dispatcher.dispatch_timeout(5, time), Err(DispatchError::NoWorker(5)));
 }
 
-pub(crate) fn a_waiting_dispatch_hears_of_a_leave<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(3));
-    (0..6).for_each(|job| dispatcher.try_dispatch(job).unwrap());
-    thread::scope(|scope| {
-        let dispatch = scope.spawn(|| dispatcher.dispatch(6));
-        thread::sleep(NAP);
-        workers.remove(0).leave().unwrap();
-        thread::sleep(NAP);
-        // Its jobs wait for the other's room, before the new one.
-        let mut worker = workers.remove(0);
-        let got = (0..7).map(|_| worker.pop().unwrap()).collect::<Vec<_>>();
-        assert_eq!(got, [3, 4, 5, 0, 1, 2, 6]);
-        assert_eq!(dispatch.join().unwrap(), Ok(()));
-    });
-    let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(1).capacity(1));
-    dispatcher.try_dispatch(0).unwrap();
-    thread::scope(|scope| {
-        let dispatch = scope.spawn(|| dispatcher.dispatch(1));
-        thread::sleep(NAP);
-        drop(workers);
-        assert_eq!(dispatch.join().unwrap(), Err(DispatchError::NoWorker(1)));
-    });
-    assert_eq!(dispatcher.take_returned(), [0]);
-}
-
 pub(crate) fn a_key_that_waits_hears_of_a_leave<C: Case>() {
     let (mut dispatcher, mut workers) =
         build::<C, u64, _, _>(Builder::new(3).capacity(2).route(ByKey::new(|_: &u64| 5)));
@@ -127,30 +66,6 @@ pub(crate) fn a_key_that_waits_hears_of_a_leave<C: Case>() {
         assert_eq!(got, [0, 1, 2]);
         assert_eq!(dispatch.join().unwrap(), Ok(()));
     });
-}
-
-pub(crate) fn slices_and_batches_wait_for_room<C: Case>() {
-    const JOBS: u64 = if cfg!(miri) { 100 } else { 5_000 };
-    for capacity in [1, 7, 64, 300] {
-        let (mut dispatcher, workers) =
-            build::<C, u64, _, _>(Builder::new(2).capacity(capacity).batch(10).route(LeastLoaded::new()));
-        let all = thread::scope(|scope| {
-            let takers = workers.into_iter().map(|mut worker| scope.spawn(move || worker.jobs().collect::<Vec<_>>()));
-            let takers = takers.collect::<Vec<_>>();
-            let jobs = (0..JOBS).collect::<Vec<_>>();
-            jobs.chunks(33).for_each(|jobs| dispatcher.dispatch_slice(jobs).unwrap());
-            let mut rest = (JOBS..2 * JOBS).collect::<Vec<_>>();
-            assert_eq!((dispatcher.dispatch_batch(&mut rest), rest.len()), (Ok(()), 0));
-            dispatcher.join().unwrap();
-            takers.into_iter().map(|taker| taker.join().unwrap()).collect::<Vec<_>>()
-        });
-        for jobs in &all {
-            assert!(jobs.is_sorted());
-        }
-        let mut all = all.concat();
-        all.sort_unstable();
-        assert!(all.into_iter().eq(0..2 * JOBS));
-    }
 }
 
 /// What a batch could not hand out is left in the vector, in order: for want of room, when the time is up, when the

@@ -1,38 +1,11 @@
 //! Results back.
 
-use crate::{Case, build};
-use corelane::dispatch::{Builder, Collector};
+use crate::Case;
+use corelane::dispatch::Collector;
 use corelane::error::{Closed, PopTimeoutError, TryPopError};
 use std::collections::HashSet;
 use std::thread;
 use std::time::{Duration, Instant};
-
-pub(crate) fn results_come_from_all_workers<C: Case>() {
-    const JOBS: u64 = 3_000;
-    let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(3).batch(10));
-    let mut results = Collector::<(usize, u64)>::new(JOBS as usize);
-    thread::scope(|scope| {
-        for mut worker in workers {
-            let mut results = results.add().unwrap();
-            scope.spawn(move || {
-                let number = worker.number();
-                worker.jobs().for_each(|job| results.push((number, job)).unwrap());
-            });
-        }
-        (0..JOBS).for_each(|job| dispatcher.dispatch(job).unwrap());
-        dispatcher.join().unwrap();
-    });
-    let mut all = HashSet::new();
-    let mut last = [0; 3];
-    while let Ok((worker, (number, job))) = results.collect() {
-        assert_eq!(worker, number);
-        assert!(last[worker] <= job, "in the order of its worker");
-        last[worker] = job;
-        assert!(all.insert(job));
-    }
-    assert_eq!(all.len() as u64, JOBS);
-    assert_eq!(results.try_collect(), Err(TryPopError::Closed));
-}
 
 pub(crate) fn nobody_is_starved<C: Case>() {
     let mut results = Collector::<u64>::new(100);
@@ -96,28 +69,4 @@ pub(crate) fn a_producer_that_is_gone_is_forgotten<C: Case>() {
     assert_eq!(got, HashSet::from([(1, 1), (3, 3), (4, 4)]));
     drop((producers, late));
     assert_eq!(results.try_collect(), Err(TryPopError::Closed));
-}
-
-/// With room for one job and one result all threads wait for the one in the middle, which waits for them.
-pub(crate) fn jobs_and_results_through_one_thread<C: Case>() {
-    const JOBS: u64 = 5_000;
-    for capacity in [1, 3, 70] {
-        let (mut dispatcher, workers) = build::<C, u64, _, _>(Builder::new(2).capacity(capacity));
-        let mut results = Collector::new(1);
-        let mut sum = 0;
-        thread::scope(|scope| {
-            for mut worker in workers {
-                let mut results = results.add().unwrap();
-                scope.spawn(move || worker.jobs().for_each(|job| results.push(job + 1).unwrap()));
-            }
-            for job in 0..JOBS {
-                dispatcher.dispatch_collecting(job, &mut results, |_, result| sum += result).unwrap();
-            }
-            drop(dispatcher);
-            while let Ok((_, result)) = results.collect() {
-                sum += result;
-            }
-        });
-        assert_eq!(sum, JOBS * (JOBS + 1) / 2);
-    }
 }

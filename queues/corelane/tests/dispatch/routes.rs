@@ -2,7 +2,6 @@
 
 use crate::{Case, Rx, build, drain};
 use corelane::dispatch::{Builder, ByKey, LeastLoaded};
-use corelane::error::DispatchError;
 use corelane::wait::Park;
 use std::thread;
 
@@ -24,23 +23,6 @@ pub(crate) fn slices_go_by_batches<C: Case>() {
     assert_eq!(dispatcher.try_dispatch_slice(&[9]), Ok(1));
     assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2, 3, 8, 9]);
     assert_eq!(drain::<_, C, _>(&mut workers[1]), [4, 5, 6, 7]);
-}
-
-pub(crate) fn vectors_go_by_batches<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(4));
-    assert_eq!(dispatcher.dispatch_batch(&mut (0..10).collect()), Ok(()));
-    assert_eq!(dispatcher.dispatch_batch(&mut Vec::new()), Ok(()));
-    assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2, 3, 8, 9]);
-    assert_eq!(drain::<_, C, _>(&mut workers[1]), [4, 5, 6, 7]);
-}
-
-pub(crate) fn a_full_queue_ends_its_batch<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).capacity(3).batch(100));
-    (0..5).for_each(|job| dispatcher.try_dispatch(job).unwrap());
-    assert_eq!(drain::<_, C, _>(&mut workers[0]), [0, 1, 2]);
-    // The batch goes on where it is, although the first has room again.
-    dispatcher.try_dispatch(5).unwrap();
-    assert_eq!(drain::<_, C, _>(&mut workers[1]), [3, 4, 5]);
 }
 
 pub(crate) fn a_sleeping_worker_gets_what_another_has_no_time_for<C: Case>() {
@@ -128,17 +110,6 @@ pub(crate) fn keys_are_spread_over_all_workers<C: Case>() {
     }
 }
 
-pub(crate) fn a_key_waits_for_its_worker<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, Keyed, _, _>(Builder::new(2).capacity(2).route(by_key()));
-    dispatcher.try_dispatch((7, 0)).unwrap();
-    dispatcher.try_dispatch((7, 1)).unwrap();
-    // The other worker is free.
-    assert_eq!(dispatcher.try_dispatch((7, 2)), Err(DispatchError::Full((7, 2))));
-    let full = workers.iter_mut().position(|worker| worker.backlog() == 2).unwrap();
-    assert_eq!(workers[full].pop(), Ok((7, 0)));
-    dispatcher.try_dispatch((7, 2)).unwrap();
-}
-
 pub(crate) fn a_leave_moves_the_keys_of_that_worker_only<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, Keyed, _, _>(Builder::new(4).capacity(5_000).route(by_key()));
     let before = owners!(dispatcher, workers);
@@ -185,17 +156,6 @@ pub(crate) fn least_loaded_prefers_an_empty_worker<C: Case>() {
         dispatcher.try_dispatch(9).unwrap();
     }
     assert_eq!(drain::<_, C, _>(&mut workers[1]), [9, 9, 9]);
-}
-
-pub(crate) fn least_loaded_evens_out<C: Case>() {
-    let (mut dispatcher, mut workers) =
-        build::<C, u64, _, _>(Builder::new(4).capacity(50).batch(5).route(LeastLoaded::new()));
-    (0..40).for_each(|job| dispatcher.try_dispatch(job).unwrap());
-    assert_eq!(workers.iter_mut().map(|worker| worker.backlog()).collect::<Vec<_>>(), [10; 4]);
-    drain::<_, C, _>(&mut workers[2]);
-    // Slices go by batches: two until it has as many as the others, and then one to another.
-    dispatcher.dispatch_slice(&[100; 12]).unwrap();
-    assert_eq!(workers[2].backlog(), 10);
 }
 
 pub(crate) fn least_loaded_takes_turns_among_equals<C: Case>() {

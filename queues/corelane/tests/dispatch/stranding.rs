@@ -1,9 +1,9 @@
 //! No job waits for the rest of its batch.
 
-use crate::{Case, SLACK, build, drain};
+use crate::{Case, SLACK, build};
 use corelane::dispatch::Builder;
-use corelane::error::{Closed, PopTimeoutError, TryPopError};
-use corelane::wait::{Adaptive, Park, Spin, Strategy, Yield};
+use corelane::error::{Closed, PopTimeoutError};
+use corelane::wait::{Adaptive, Park, Strategy, Yield};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,33 +42,6 @@ pub(crate) fn a_partial_batch_reaches_a_worker_that_waits<C: Case>() {
     partial_batches::<C, _>(Yield, nap);
 }
 
-pub(crate) fn a_partial_batch_reaches_a_worker_that_was_busy<C: Case>() {
-    for _ in 0..20 {
-        partial_batches::<C, _>(Adaptive, Duration::ZERO);
-        partial_batches::<C, _>(Park, Duration::ZERO);
-    }
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1).batch(50).wait(Spin));
-    // It has a job while the rest comes, and then the dispatcher is not called again.
-    dispatcher.dispatch(0).unwrap();
-    assert_eq!(workers[0].pop(), Ok(0));
-    dispatcher.dispatch(1).unwrap();
-    dispatcher.dispatch(2).unwrap();
-    assert_eq!((workers[0].pop(), workers[0].pop()), (Ok(1), Ok(2)));
-}
-
-pub(crate) fn what_is_dispatched_is_there<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(3).batch(10));
-    for job in 0..200 {
-        dispatcher.dispatch(job).unwrap();
-        let got = workers.iter_mut().flat_map(|worker| worker.try_pop()).collect::<Vec<_>>();
-        assert_eq!(got, [job]);
-    }
-    dispatcher.dispatch_batch(&mut (0..25).collect()).unwrap();
-    assert_eq!(workers.iter_mut().map(|worker| drain::<_, C, _>(worker).len()).sum::<usize>(), 25);
-    dispatcher.dispatch_slice(&[1; 25]).unwrap();
-    assert_eq!(workers.iter_mut().map(|worker| drain::<_, C, _>(worker).len()).sum::<usize>(), 25);
-}
-
 pub(crate) fn taking_waits_for_one_and_takes_what_is_there<C: Case>() {
     let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1));
     let mut worker = workers.remove(0);
@@ -86,40 +59,6 @@ pub(crate) fn taking_waits_for_one_and_takes_what_is_there<C: Case>() {
         assert_eq!(taker.join().unwrap(), (Ok(1), Err(Closed(()))));
     });
     assert_eq!(jobs, [0, 1, 2, 3, 4, 5, 6]);
-}
-
-pub(crate) fn draining_waits_for_one_and_gives_what_is_there<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(1));
-    let mut worker = workers.remove(0);
-    dispatcher.dispatch_batch(&mut (0..5).collect()).unwrap();
-    let mut jobs = Vec::new();
-    assert_eq!(worker.wait_for_job(), Ok(()));
-    assert_eq!(worker.pop_each(0, |job| jobs.push(job)), Ok(0));
-    assert_eq!(worker.pop_each(3, |job| jobs.push(job)), Ok(3));
-    assert_eq!(jobs, [0, 1, 2]);
-    assert_eq!(worker.pop_each(100, |job| jobs.push(job)), Ok(2));
-    thread::scope(|scope| {
-        let drainer = scope.spawn(|| (worker.pop_each(100, |job| jobs.push(job)), worker.pop_each(100, drop)));
-        thread::sleep(Duration::from_millis(5));
-        dispatcher.dispatch(5).unwrap();
-        drop(dispatcher);
-        assert_eq!(drainer.join().unwrap(), (Ok(1), Err(Closed(()))));
-    });
-    assert_eq!(jobs, [0, 1, 2, 3, 4, 5]);
-}
-
-pub(crate) fn a_dropped_dispatcher_leaves_all_to_the_workers<C: Case>() {
-    let (mut dispatcher, mut workers) = build::<C, u64, _, _>(Builder::new(2).batch(5));
-    dispatcher.dispatch_batch(&mut (0..9).collect()).unwrap();
-    assert!(!workers[0].is_closed());
-    drop(dispatcher);
-    assert!(workers[0].is_closed());
-    let mut all = workers.iter_mut().flat_map(|worker| worker.jobs()).collect::<Vec<_>>();
-    all.sort_unstable();
-    assert!(all.into_iter().eq(0..9));
-    assert_eq!(workers[0].pop(), Err(Closed(())));
-    assert_eq!(workers[0].wait_for_job(), Err(Closed(())));
-    assert_eq!(workers[1].try_pop(), Err(TryPopError::Closed));
 }
 
 pub(crate) fn timed_pops_end<C: Case>() {

@@ -54,6 +54,8 @@ pub(crate) trait Shared: Send + Sync + 'static {
     const BOUNDED: bool;
     /// Whether calls of other threads succeed while one is stopped in the middle of one.
     const LOCK_FREE: bool;
+    /// Whether `try_` calls wait for a thread that is stopped in the middle of one.
+    const BLOCKS: bool;
 }
 
 /// A job that takes a while to copy.
@@ -65,22 +67,6 @@ pub(crate) trait Fans: 'static {
     type Queue: corelane::dispatch::Queue<book::Item, Tuning = Self::Options>
         + corelane::dispatch::Queue<u64, Tuning = Self::Options>
         + corelane::dispatch::Queue<Long, Tuning = Self::Options>;
-}
-
-/// What a flag of a design says.
-macro_rules! says {
-    (bounded) => {
-        true
-    };
-    (unbounded) => {
-        false
-    };
-    (goes_on) => {
-        true
-    };
-    (blocks) => {
-        false
-    };
 }
 
 macro_rules! suite_of_spsc {
@@ -133,15 +119,17 @@ macro_rules! suite_of_spsc {
     };
 }
 
+/// Beside a stopped thread, calls of some wait for it.
 macro_rules! suite_of_mpmc {
-    ($name:ident, $design:ident, $bounded:literal, $lock_free:literal $(, $more:ident)?) => {
+    ($name:ident, $design:ident, [$bound:ident $sleeps:ident $places:ident $stopped:ident]) => {
         mod $name {
             pub(super) struct This;
 
             impl crate::Shared for This {
                 type Design = corelane::mpmc::$design;
-                const BOUNDED: bool = $bounded;
-                const LOCK_FREE: bool = $lock_free;
+                const BOUNDED: bool = says!($bound);
+                const LOCK_FREE: bool = says!($stopped);
+                const BLOCKS: bool = says!(@blocks $stopped);
             }
 
             tests! {
@@ -149,18 +137,17 @@ macro_rules! suite_of_mpmc {
                     a_thread_ends_anywhere
                     a_batch_that_panics_leaves_the_rest_in_the_vector
                     a_vector_that_cannot_grow_takes_nothing
-                    a_woken_thread_that_panics_wakes_another
                 }
                 crowds {
                     sixty_four_threads_on_two_cpus
                 }
             }
-            $(#[cfg(target_os = "linux")]
-            $more! {
+            #[cfg(target_os = "linux")]
+            tests! {
                 stopped {
                     try_calls_return_beside_a_stopped_thread
                 }
-            })?
+            }
         }
     };
 }
@@ -220,15 +207,10 @@ macro_rules! suite_of_handoff {
 }
 
 designs!(suite_of_spsc);
-suite_of_mpmc!(ticket, Ticket, true, false, tests);
+shared_designs!(suite_of_mpmc);
 // Its calls go on, but a stopped one keeps the places and the items that it has drawn: in a batch, all of a small
 // queue.
-suite_of_mpmc!(scq, Scq, true, false, tests);
-suite_of_mpmc!(michael_scott, MichaelScott, false, true, tests);
 // Asks the allocator for each item, which has locks that a stopped thread may hold.
-suite_of_mpmc!(two_lock, TwoLock, false, false);
-suite_of_mpmc!(condvar, Condvar, true, false, tests);
-suite_of_mpmc!(busy_wait, BusyWait, true, false, tests);
 suite_of_dispatch!(fan_out_of_lanes, corelane::spsc::Lane, tests);
 suite_of_dispatch!(fan_out_of_tickets, corelane::dispatch::Mpmc<corelane::mpmc::Ticket>, tests);
 suite_of_handoff!(fair, Fair);

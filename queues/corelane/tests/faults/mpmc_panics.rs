@@ -137,25 +137,3 @@ pub(crate) fn a_vector_that_cannot_grow_takes_nothing<C: Shared>() {
     queue.close();
     assert_eq!(std::iter::from_fn(|| queue.pop().ok()).take(1000).count(), capacity + usize::from(!C::BOUNDED));
 }
-
-/// A thread that is woken for an item and cannot take it must not be the only one that knows of it.
-pub(crate) fn a_woken_thread_that_panics_wakes_another<C: Shared>() {
-    const NAP: Duration = Duration::from_millis(3);
-    for _ in 0..10 {
-        let queue: Under<C, ()> = mpmc::any_queue(CAPACITY, Options::new().wait(Way::Park)).expect("a good capacity");
-        thread::scope(|scope| {
-            let full = scope.spawn(|| {
-                let mut items = vec![(); usize::MAX];
-                // It ends by the close where it was not the first.
-                catch_unwind(AssertUnwindSafe(|| queue.pop_batch(&mut items, 2))).is_ok_and(|popped| popped.is_ok())
-            });
-            thread::sleep(NAP);
-            let other = scope.spawn(|| queue.pop());
-            thread::sleep(NAP);
-            queue.push(()).expect("open");
-            assert_eq!(other.join().unwrap(), Ok(()));
-            queue.close();
-            assert!(!full.join().unwrap());
-        });
-    }
-}

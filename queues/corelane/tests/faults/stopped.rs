@@ -267,6 +267,9 @@ pub(crate) fn signals_end_no_wait<C: Case>() {
 
 /// The stopped thread makes `try_` calls, as the others do: no thread is asleep, so none is to be woken.
 pub(crate) fn try_calls_return_beside_a_stopped_thread<C: Shared>() {
+    if C::BLOCKS {
+        return;
+    }
     // Memory for so many items is there from the start, and no more are in it, even without a bound.
     const MOST: usize = 2_000;
     let queue = mpmc::any_queue::<u64, C::Design, _, mpmc::NoStats>(

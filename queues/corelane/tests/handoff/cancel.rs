@@ -1,6 +1,6 @@
 //! Cancel tokens.
 
-use crate::support::{LONG, Mode, T, timed, until};
+use crate::support::{LONG, Mode, T, until};
 use corelane::error::{PopTimeoutError, PushTimeoutError};
 use corelane::handoff::{CancelToken, SynchronousQueue, WaitLimit};
 use std::thread;
@@ -31,26 +31,9 @@ fn put_is_cancelled(queue: &SynchronousQueue<u32>, limit: fn() -> WaitLimit<'sta
     assert_eq!(ticket.wait(), Ok(3));
 }
 
-pub(crate) fn s4_a_put_that_is_cancelled_before_returns_its_item(mode: Mode) {
-    let queue = mode.queue();
-    let (result, took) = timed(|| queue.put_with(1, &WaitLimit::new().cancel(&cancelled())));
-    assert_eq!(result, Err(PushTimeoutError::Cancelled(1)));
-    assert!(took < LONG);
-}
-
 pub(crate) fn s5_a_put_that_waits_is_cancelled(mode: Mode) {
     put_is_cancelled(&mode.queue(), WaitLimit::new);
-}
-
-pub(crate) fn s8_a_timed_put_is_cancelled(mode: Mode) {
-    let queue = mode.queue();
-    let (_, took) = timed(|| put_is_cancelled(&queue, || WaitLimit::new().timeout(LONG)));
-    assert!(took < LONG);
-    // The cancellation goes before a time that is up.
-    for time in [Duration::ZERO, Duration::from_nanos(1)] {
-        let limit = WaitLimit::new().timeout(time);
-        assert_eq!(queue.put_with(1, &limit.cancel(&cancelled())), Err(PushTimeoutError::Cancelled(1)));
-    }
+    put_is_cancelled(&mode.queue(), || WaitLimit::new().timeout(LONG));
 }
 
 pub(crate) fn s17_a_match_goes_before_a_cancellation_and_that_before_the_time(mode: Mode) {
@@ -85,55 +68,4 @@ pub(crate) fn s18_takes_with_and_without_a_time_are_cancelled(mode: Mode) {
         }
     }
     assert_eq!(queue.waiting_takes(), 0);
-}
-
-pub(crate) fn s25_all_pairs_but_one_are_cancelled(mode: Mode) {
-    let queue = mode.queue();
-    let lonely = mode.queue::<u32>();
-    let token = CancelToken::new();
-    const ITEMS: u32 = 2_000;
-    thread::scope(|scope| {
-        let limit = WaitLimit::new().cancel(&token);
-        let (queue, lonely) = (&queue, &lonely);
-        let others = [(); 4].map(|()| {
-            (
-                scope.spawn(move || while lonely.put_with(0, &limit).is_ok() {}),
-                scope.spawn(move || {
-                    let mut taken = 0_u64;
-                    while lonely.take_with(&limit).is_ok() {
-                        taken += 1;
-                    }
-                    taken
-                }),
-            )
-        });
-        let putter = scope.spawn(move || (0..ITEMS).for_each(|item| queue.put(item).unwrap()));
-        for item in 0..ITEMS {
-            if item == ITEMS / 2 {
-                token.cancel();
-            }
-            assert_eq!(queue.take(), Ok(item));
-        }
-        putter.join().unwrap();
-        for (putter, taker) in others {
-            putter.join().unwrap();
-            taker.join().unwrap();
-        }
-    });
-    assert_eq!((lonely.waiting_puts(), lonely.waiting_takes()), (0, 0));
-}
-
-pub(crate) fn one_token_for_many_waits(mode: Mode) {
-    let queues = [(); 2].map(|()| mode.queue::<u32>());
-    let token = CancelToken::new();
-    thread::scope(|scope| {
-        let limit = WaitLimit::new().cancel(&token);
-        let queues = &queues;
-        let takers: Vec<_> = (0..8).map(|i| scope.spawn(move || queues[i % 2].take_with(&limit))).collect();
-        until("all wait", || queues.iter().map(SynchronousQueue::waiting_takes).sum::<usize>() == 8);
-        token.cancel();
-        for taker in takers {
-            assert_eq!(taker.join().unwrap(), Err(PopTimeoutError::Cancelled));
-        }
-    });
 }

@@ -1,6 +1,6 @@
 //! Closing.
 
-use crate::support::{Ledger, Mode, until};
+use crate::support::{Mode, until};
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{CancelToken, WaitLimit};
 use std::thread;
@@ -53,37 +53,4 @@ pub(crate) fn s26_calls_after_the_close_fail(mode: Mode) {
     assert_eq!(queue.try_take_batch(&mut Vec::new(), 1), Err(TryPopError::Closed));
     assert_eq!(queue.try_take_batch(&mut Vec::new(), 0), Ok(0));
     assert_eq!(queue.try_put_batch(&mut vec![1]), Err(TryPushError::Closed(())));
-}
-
-pub(crate) fn s26_close_against_traffic(mode: Mode) {
-    for round in 0..20 {
-        let queue = mode.queue();
-        let ledger = Ledger::default();
-        thread::scope(|scope| {
-            let putters = [(); 2].map(|()| {
-                scope.spawn(|| {
-                    let mut put = 0;
-                    while queue.put(ledger.item(put)).is_ok() {
-                        put += 1;
-                    }
-                    put
-                })
-            });
-            let takers = [(); 2].map(|()| {
-                scope.spawn(|| {
-                    let mut taken = 0;
-                    while queue.take().is_ok() {
-                        taken += 1;
-                    }
-                    taken
-                })
-            });
-            thread::sleep(Duration::from_micros(100 * round));
-            queue.close();
-            let put: u64 = putters.map(|putter| putter.join().unwrap()).iter().sum();
-            let taken: u64 = takers.map(|taker| taker.join().unwrap()).iter().sum();
-            assert_eq!(put, taken);
-        });
-        assert_eq!(ledger.alive(), 0);
-    }
 }

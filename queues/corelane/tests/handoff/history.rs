@@ -33,10 +33,10 @@
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
 use crate::random::Random;
-use crate::support::Mode;
+use crate::support::{Mode, Queue};
 use crate::watchdog::guard;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::handoff::{Exchanger, PutTicket, SynchronousQueue, TakeTicket, TransferQueue, WaitLimit};
+use corelane::handoff::{Exchanger, TransferQueue, WaitLimit};
 use std::collections::{BTreeSet, HashMap};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -316,108 +316,7 @@ fn judge<const FAIR: bool, const DRAINS: bool>(events: &[Event<Call>]) -> Result
     if is_linearizable::<Meetings<FAIR, DRAINS>>(steps) { Ok(()) } else { Err(Wrong::Order) }
 }
 
-/// A queue under test.
-trait Queue: Sync {
-    fn try_put(&self, item: u64) -> Result<(), TryPushError<u64>>;
-    fn try_take(&self) -> Result<u64, TryPopError>;
-    fn put_with(&self, item: u64, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<u64>>;
-    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<u64, PopTimeoutError>;
-    fn reserve_put(&self, item: u64) -> PutTicket<'_, u64>;
-    fn reserve_take(&self) -> TakeTicket<'_, u64>;
-    fn close(&self);
-    fn is_closed(&self) -> bool;
-
-    /// Puts an item without waiting, where that can be done.
-    fn leave(&self, _: u64) -> Option<Result<(), Closed<u64>>> {
-        None
-    }
-
-    /// Whether there is an item, or a take that waits, where one can ask.
-    fn look(&self, _: bool) -> Option<Call> {
-        None
-    }
-}
-
-impl Queue for SynchronousQueue<u64> {
-    fn try_put(&self, item: u64) -> Result<(), TryPushError<u64>> {
-        self.try_put(item)
-    }
-
-    fn try_take(&self) -> Result<u64, TryPopError> {
-        self.try_take()
-    }
-
-    fn put_with(&self, item: u64, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<u64>> {
-        self.put_with(item, limit)
-    }
-
-    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<u64, PopTimeoutError> {
-        self.take_with(limit)
-    }
-
-    fn reserve_put(&self, item: u64) -> PutTicket<'_, u64> {
-        self.reserve_put(item)
-    }
-
-    fn reserve_take(&self) -> TakeTicket<'_, u64> {
-        self.reserve_take()
-    }
-
-    fn close(&self) {
-        self.close();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-}
-
-impl Queue for TransferQueue<u64> {
-    fn try_put(&self, item: u64) -> Result<(), TryPushError<u64>> {
-        self.try_put(item)
-    }
-
-    fn try_take(&self) -> Result<u64, TryPopError> {
-        self.try_take()
-    }
-
-    fn put_with(&self, item: u64, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<u64>> {
-        self.put_with(item, limit)
-    }
-
-    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<u64, PopTimeoutError> {
-        self.take_with(limit)
-    }
-
-    fn reserve_put(&self, item: u64) -> PutTicket<'_, u64> {
-        self.reserve_put(item)
-    }
-
-    fn reserve_take(&self) -> TakeTicket<'_, u64> {
-        self.reserve_take()
-    }
-
-    fn close(&self) {
-        self.close();
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closed()
-    }
-
-    fn leave(&self, item: u64) -> Option<Result<(), Closed<u64>>> {
-        Some(self.push(item))
-    }
-
-    fn look(&self, for_takes: bool) -> Option<Call> {
-        Some(if for_takes { Call::HasTaker(self.waiting_takes() > 0) } else { Call::IsEmpty(self.is_empty()) })
-    }
-}
-
-enum Ticket<'q> {
-    Put(PutTicket<'q, u64>),
-    Take(TakeTicket<'q, u64>),
-}
+type Ticket<'q> = crate::support::Ticket<'q, u64>;
 
 impl Ticket<'_> {
     fn follow_up(&mut self) -> Told {
@@ -482,7 +381,7 @@ struct Recorder<'a, Q> {
     events: Vec<Event<Call>>,
 }
 
-impl<'a, Q: Queue> Recorder<'a, Q> {
+impl<'a, Q: Queue<u64>> Recorder<'a, Q> {
     fn new(queue: &'a Q, clock: &'a Clock, thread: usize, seed: u64) -> Self {
         let (random, next) = (Random::new(seed), 1000 * thread as u64);
         Self { queue, clock, random, next, tickets: Vec::new(), events: Vec::new() }
@@ -574,17 +473,15 @@ impl<'a, Q: Queue> Recorder<'a, Q> {
                 Some(Call::Close)
             }),
             1 => self.plain(|queue| Some(Call::IsClosed(queue.is_closed()))),
-            2..5 => self.plain(|queue| queue.look(put)),
+            2..5 => self.plain(|queue| {
+                let for_takes = || Call::HasTaker(queue.waiting_takes() > 0);
+                Q::DRAINS.then(|| if put { for_takes() } else { Call::IsEmpty(queue.is_empty()) })
+            }),
             5..15 => self.try_put(),
             15..25 => drop(self.try_take()),
-            25..30 => {
+            25..30 if Q::DRAINS => {
                 let id = self.name(true);
-                let (begin, end, left) = self.clock.time(|| self.queue.leave(id));
-                if let Some(left) = left {
-                    let told = left.map_or(Told::Closed, |()| Told::Taken);
-                    let ask = Call::Ask(id, Otherwise::Leaves);
-                    self.events.extend([(begin, end, ask), (begin, end, Call::Told(id, told))]);
-                }
+                self.ask(id, Otherwise::Leaves, |queue| queue.leave(id).map_or(Told::Closed, |()| Told::Taken));
             }
             30..45 if tickets && self.tickets.len() < 3 => self.reserve(put),
             45.. if !self.tickets.is_empty() => {
@@ -608,7 +505,7 @@ impl<'a, Q: Queue> Recorder<'a, Q> {
     }
 }
 
-fn histories<Q: Queue, const FAIR: bool, const DRAINS: bool>(make: impl Fn() -> Q, tickets: bool) {
+fn histories<Q: Queue<u64>, const FAIR: bool, const DRAINS: bool>(make: impl Fn() -> Q, tickets: bool) {
     for round in 0..HISTORIES {
         let (queue, clock, gate) = (make(), Clock::default(), Gate::new(THREADS));
         let mut events = Vec::new();

@@ -10,24 +10,10 @@ const TINY: Duration = Duration::from_nanos(1);
 /// Nodes of a queue that has seen a few requests at once: the front row, and one doubling of it.
 const FEW: usize = 256;
 
-pub(crate) fn s19_no_item_stays_behind(mode: Mode) {
-    let queue = mode.queue();
-    let ledger = Ledger::default();
-    thread::scope(|scope| {
-        for _ in 0..50 {
-            scope.spawn(|| (0..5).for_each(|value| queue.put(ledger.item(value)).unwrap()));
-            scope.spawn(|| (0..5).for_each(|_| assert!(*queue.take().unwrap().value < 5)));
-        }
-    });
-    assert_eq!((ledger.alive(), ledger.dropped()), (0, 250));
-    drop(queue);
-    assert_eq!(ledger.dropped(), 250);
-}
-
-pub(crate) fn s20_a_million_takes_behind_a_take_that_waits(mode: Mode) {
+pub(crate) fn s20_many_takes_behind_a_take_that_waits(mode: Mode) {
     let queue = mode.queue();
     let mut front = queue.reserve_take();
-    for _ in 0..1_000_000 {
+    for _ in 0..100_000 {
         queue.take_timeout(TINY).unwrap_err();
     }
     assert!(queue.nodes() <= FEW, "{} nodes", queue.nodes());
@@ -36,13 +22,13 @@ pub(crate) fn s20_a_million_takes_behind_a_take_that_waits(mode: Mode) {
     assert_eq!(front.try_followup(), Some(Ok(1)));
 }
 
-pub(crate) fn s21_a_million_puts_behind_a_put_that_waits(mode: Mode) {
+pub(crate) fn s21_many_puts_behind_a_put_that_waits(mode: Mode) {
     let queue = mode.queue();
     let mut front = queue.reserve_put(0);
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                for item in 1..=500_000 {
+                for item in 1..=50_000 {
                     assert_eq!(queue.put_timeout(item, TINY).unwrap_err().into_inner(), item);
                 }
             });
@@ -69,7 +55,7 @@ pub(crate) fn nodes_of_matched_requests_are_used_again(mode: Mode) {
 
 pub(crate) fn threads_that_come_at_once_make_no_node_too_many(mode: Mode) {
     const THREADS: usize = 2;
-    for _ in 0..2_000 {
+    for _ in 0..500 {
         let queue = mode.queue();
         let start = Barrier::new(THREADS);
         thread::scope(|scope| {
@@ -102,26 +88,6 @@ pub(crate) fn s21_cancellations_in_the_middle_of_a_thousand(mode: Mode) {
     let mut items = Vec::new();
     assert_eq!(queue.try_take_batch(&mut items, usize::MAX), Ok(1000));
     assert!(kept.iter_mut().all(|ticket| ticket.try_followup() == Some(Ok(()))));
-}
-
-pub(crate) fn s27_every_item_is_dropped_once(mode: Mode) {
-    let ledger = Ledger::default();
-    let queue = mode.queue();
-    thread::scope(|scope| {
-        let putters = [
-            scope.spawn(|| (0..500).for_each(|value| queue.put(ledger.item(value)).unwrap())),
-            scope.spawn(|| (0..500).for_each(|value| drop(queue.try_put(ledger.item(value))))),
-            scope.spawn(|| (0..500).for_each(|value| drop(queue.put_timeout(ledger.item(value), TINY)))),
-        ];
-        for _ in 0..2 {
-            scope.spawn(|| while queue.take().is_ok() {});
-        }
-        putters.into_iter().for_each(|putter| putter.join().unwrap());
-        queue.close();
-    });
-    assert_eq!((ledger.alive(), ledger.dropped()), (0, 1500));
-    drop(queue);
-    assert_eq!(ledger.dropped(), 1500);
 }
 
 pub(crate) fn forgotten_tickets_drop_their_items_with_the_queue(mode: Mode) {

@@ -2,10 +2,10 @@
 //! all parties.
 
 use crate::sequences_judge::judge;
-use crate::support::{Item, Ledger, Mode};
+use crate::support::{Item, Ledger, Mode, Queue};
 use crate::watchdog::guard;
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::handoff::{CancelToken, PutTicket, SynchronousQueue, TakeTicket, TransferQueue, WaitLimit};
+use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::time::Instant;
@@ -67,141 +67,6 @@ fn call() -> impl Strategy<Value = Call> {
         40 => Just(Call::Leave),
         2 => Just(Call::Close),
     ]
-}
-
-/// What the two kinds of queue have in common under these tests.
-trait Queue {
-    /// Whether items that were left can be taken after a close.
-    const DRAINS: bool;
-
-    fn try_put(&self, item: Item) -> Result<(), TryPushError<Item>>;
-    fn try_take(&self) -> Result<Item, TryPopError>;
-    fn try_take_batch(&self, items: &mut Vec<Item>, max: usize) -> Result<usize, TryPopError>;
-    fn put_with(&self, item: Item, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<Item>>;
-    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<Item, PopTimeoutError>;
-    fn reserve_put(&self, item: Item) -> PutTicket<'_, Item>;
-    fn reserve_take(&self) -> TakeTicket<'_, Item>;
-    fn close(&self);
-
-    fn try_put_batch(&self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>>;
-    /// The item, if it was refused.
-    fn leave(&self, item: Item) -> Option<Item>;
-    /// Whether it shows so many puts and takes that wait, and whether it is closed.
-    fn shows(&self, puts: usize, takes: usize, closed: bool) -> bool;
-}
-
-impl Queue for SynchronousQueue<Item> {
-    const DRAINS: bool = false;
-
-    fn try_put(&self, item: Item) -> Result<(), TryPushError<Item>> {
-        self.try_put(item)
-    }
-
-    fn try_take(&self) -> Result<Item, TryPopError> {
-        self.try_take()
-    }
-
-    fn try_take_batch(&self, items: &mut Vec<Item>, max: usize) -> Result<usize, TryPopError> {
-        self.try_take_batch(items, max)
-    }
-
-    fn put_with(&self, item: Item, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<Item>> {
-        self.put_with(item, limit)
-    }
-
-    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<Item, PopTimeoutError> {
-        self.take_with(limit)
-    }
-
-    fn reserve_put(&self, item: Item) -> PutTicket<'_, Item> {
-        self.reserve_put(item)
-    }
-
-    fn reserve_take(&self) -> TakeTicket<'_, Item> {
-        self.reserve_take()
-    }
-
-    fn close(&self) {
-        self.close();
-    }
-
-    fn try_put_batch(&self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>> {
-        self.try_put_batch(items)
-    }
-
-    /// Nothing is left here: it comes back.
-    fn leave(&self, item: Item) -> Option<Item> {
-        Some(item)
-    }
-
-    fn shows(&self, puts: usize, takes: usize, closed: bool) -> bool {
-        (self.waiting_puts(), self.waiting_takes(), self.is_closed()) == (puts, takes, closed)
-    }
-}
-
-impl Queue for TransferQueue<Item> {
-    const DRAINS: bool = true;
-
-    fn try_put(&self, item: Item) -> Result<(), TryPushError<Item>> {
-        self.try_put(item)
-    }
-
-    fn try_take(&self) -> Result<Item, TryPopError> {
-        self.try_take()
-    }
-
-    fn try_take_batch(&self, items: &mut Vec<Item>, max: usize) -> Result<usize, TryPopError> {
-        self.try_take_batch(items, max)
-    }
-
-    fn put_with(&self, item: Item, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<Item>> {
-        self.put_with(item, limit)
-    }
-
-    fn take_with(&self, limit: &WaitLimit<'_>) -> Result<Item, PopTimeoutError> {
-        self.take_with(limit)
-    }
-
-    fn reserve_put(&self, item: Item) -> PutTicket<'_, Item> {
-        self.reserve_put(item)
-    }
-
-    fn reserve_take(&self) -> TakeTicket<'_, Item> {
-        self.reserve_take()
-    }
-
-    fn close(&self) {
-        self.close();
-    }
-
-    /// One by one.
-    fn try_put_batch(&self, items: &mut Vec<Item>) -> Result<usize, TryPushError<()>> {
-        let all = items.len();
-        for count in 0..all {
-            let why = match self.try_put(items.remove(0)) {
-                Ok(()) => continue,
-                Err(TryPushError::Full(item)) => (TryPushError::Full(()), item),
-                Err(TryPushError::Closed(item)) => (TryPushError::Closed(()), item),
-                Err(error) => panic!("{error}"),
-            };
-            items.insert(0, why.1);
-            return if count == 0 { Err(why.0) } else { Ok(count) };
-        }
-        Ok(all)
-    }
-
-    fn leave(&self, item: Item) -> Option<Item> {
-        self.push(item).err().map(|closed| closed.0)
-    }
-
-    fn shows(&self, puts: usize, takes: usize, closed: bool) -> bool {
-        (self.len(), self.waiting_takes(), self.is_closed()) == (puts, takes, closed) && self.is_empty() == (puts == 0)
-    }
-}
-
-enum Ticket<'q> {
-    Put(PutTicket<'q, Item>),
-    Take(TakeTicket<'q, Item>),
 }
 
 /// What is to become of a request.
@@ -285,7 +150,9 @@ impl Model {
     }
 }
 
-fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
+type Ticket<'q> = crate::support::Ticket<'q, Item>;
+
+fn run<Q: Queue<Item>>(queue: &Q, is_fair: bool, calls: &[Call]) {
     let ledger = Ledger::default();
     let mut model = Model { is_fair, drains: Q::DRAINS, closed: false, waiting: Vec::new(), fates: Vec::new() };
     let mut tickets: Vec<(u64, Ticket<'_>)> = Vec::new();
@@ -370,7 +237,7 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
                 assert_eq!(queue.take_with(&limit(end)).map(|item| *item.value), due.ok_or(error));
             }
             Call::Leave => {
-                let back = queue.leave(ledger.item(number));
+                let back = queue.leave(ledger.item(number)).err();
                 back.iter().for_each(gave_back);
                 assert_eq!(back.is_some(), model.closed || !Q::DRAINS);
                 if back.is_none() && model.meet(true, number).is_none() {
@@ -382,7 +249,9 @@ fn run<Q: Queue>(queue: &Q, is_fair: bool, calls: &[Call]) {
                 model.close();
             }
         }
-        assert!(queue.shows(model.count(true), model.count(false), model.closed));
+        let shown = (queue.puts(), queue.is_empty(), queue.waiting_takes(), queue.is_closed());
+        let puts = model.count(true);
+        assert_eq!(shown, (puts, puts == 0, model.count(false), model.closed));
         // Each item is with a put that waits, or with a ticket that was given it, or gave it back.
         let with_tickets =
             model.fates.iter().filter(|(_, fate)| matches!(fate, Fate::Got(_))).count() + closed_puts(&tickets, &model);

@@ -5,9 +5,10 @@
 //! queue. `Busy` claims nothing and is left out. A batch that is made in one step is one call, with all its items at
 //! one moment, which is more than is promised.
 
-use crate::case::{Case, Random, Under, queue_from};
+use crate::case::{Ends, Random, Rx, Shared, Tx, channel_with};
 use crate::histories::{self, Clock, Event, Gate};
-use corelane::error::{PopTimeoutError, TryPopError, TryPushError};
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::wait::Adaptive;
 use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use todc_utils::Specification;
 
 const THREADS: usize = 3;
 const CALLS: usize = 6;
-const HISTORIES: usize = 700;
+const HISTORIES: usize = 500;
 /// Items in a batch, at most.
 const LARGEST: usize = 3;
 
@@ -28,6 +29,8 @@ enum Call {
     PushClosed,
     Pop(Vec<u64>),
     Empty,
+    /// Nothing to pop, closed or not.
+    Nothing,
     PopClosed,
     Close,
     IsClosed(bool),
@@ -63,6 +66,7 @@ impl<const BOUND: usize> Specification for Fifo<BOUND> {
             Call::PushClosed => *closed,
             Call::Pop(popped) => !popped.is_empty() && popped.iter().all(|&item| next.0.pop_front() == Some(item)),
             Call::Empty => !closed && items.is_empty(),
+            Call::Nothing => items.is_empty(),
             Call::PopClosed => *closed && items.is_empty(),
             Call::Close => {
                 next.1 = true;
@@ -87,28 +91,33 @@ struct Mix {
 }
 
 /// One call, chosen at random, and what it answered; none if that was `Busy`, or a wait in vain.
-fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mut u64) -> Option<Call> {
+fn call<C: Shared>(
+    (tx, rx): &mut Ends<C, u64, Adaptive>,
+    random: &mut Random,
+    mix: Mix,
+    next: &mut u64,
+) -> Option<Call> {
     const MOMENT: Duration = Duration::from_micros(1);
     let kinds = if mix.batches { 4 } else { 2 };
     if random.below(40) == 0 {
-        queue.close();
+        tx.close();
         return Some(Call::Close);
     }
     if random.below(20) == 0 {
-        return Some(Call::IsClosed(queue.is_closed()));
+        return Some(Call::IsClosed(rx.is_closed()));
     }
     match random.below(kinds) {
         0 => {
             *next += 1;
             let item = *next;
             let outcome = if mix.waits {
-                queue.push_timeout(item, MOMENT).map_err(|error| match error {
-                    corelane::error::PushTimeoutError::Timeout(item) => TryPushError::Busy(item),
-                    corelane::error::PushTimeoutError::Closed(item) => TryPushError::Closed(item),
+                tx.push_timeout(item, MOMENT).map_err(|error| match error {
+                    PushTimeoutError::Timeout(item) => TryPushError::Busy(item),
+                    PushTimeoutError::Closed(item) => TryPushError::Closed(item),
                     error => panic!("{error}"),
                 })
             } else {
-                queue.try_push(item)
+                tx.try_push(item)
             };
             match outcome {
                 Ok(()) => Some(Call::Push(vec![item])),
@@ -120,13 +129,13 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
         }
         1 => {
             let outcome = if mix.waits {
-                queue.pop_timeout(MOMENT).map_err(|error| match error {
+                rx.pop_timeout(MOMENT).map_err(|error| match error {
                     PopTimeoutError::Timeout => TryPopError::Busy,
                     PopTimeoutError::Closed => TryPopError::Closed,
                     error => panic!("{error}"),
                 })
             } else {
-                queue.try_pop()
+                rx.try_pop()
             };
             match outcome {
                 Ok(item) => Some(Call::Pop(vec![item])),
@@ -141,7 +150,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
             let items: Vec<_> = (*next + 1..=*next + count).collect();
             *next += count;
             let mut batch = items.clone();
-            match queue.try_push_batch(&mut batch) {
+            match tx.try_push_batch(&mut batch) {
                 Ok(pushed) => Some(Call::Push(items[..pushed].to_vec())),
                 Err(TryPushError::Full(())) => Some(Call::Full(0)),
                 Err(TryPushError::Closed(())) => Some(Call::PushClosed),
@@ -151,7 +160,7 @@ fn call<C: Case>(queue: &Under<C, u64>, random: &mut Random, mix: Mix, next: &mu
         }
         _ => {
             let mut items = Vec::new();
-            match queue.try_pop_batch(&mut items, 1 + random.below(LARGEST)) {
+            match rx.try_pop_batch(&mut items, 1 + random.below(LARGEST)) {
                 Ok(_) => Some(Call::Pop(items)),
                 Err(TryPopError::Empty) => Some(Call::Empty),
                 Err(TryPopError::Closed) => Some(Call::PopClosed),
@@ -181,6 +190,24 @@ fn parts(events: Vec<Vec<Event<Call>>>) -> Vec<Vec<Event<Call>>> {
     (0..).zip(events).map(of_thread).collect()
 }
 
+/// The calls that concern the lane of this thread. Items have the numbers of their threads, in thousands. That a pop
+/// finds nothing in one lane says nothing of a close: there may be items in others.
+fn of_lane(lane: usize, events: &Histories) -> Vec<Vec<Event<Call>>> {
+    let concerning = |thread: usize, call: &Call| match call {
+        Call::Push(_) | Call::Full(_) | Call::PushClosed => (thread == lane).then(|| call.clone()),
+        Call::Pop(items) => {
+            let own: Vec<_> = items.iter().copied().filter(|item| *item as usize / 1000 == lane).collect();
+            (!own.is_empty()).then_some(Call::Pop(own))
+        }
+        Call::Empty => Some(Call::Nothing),
+        call => Some(call.clone()),
+    };
+    let of_thread = |(thread, events): (usize, &Vec<Event<Call>>)| {
+        events.iter().filter_map(|(begin, end, call)| Some((*begin, *end, concerning(thread, call)?))).collect()
+    };
+    events.iter().enumerate().map(of_thread).collect()
+}
+
 type Histories = [Vec<Event<Call>>];
 
 /// The calls that claim something. A `Full` is told how many items may be in the middle of the other threads' calls, if
@@ -202,8 +229,8 @@ fn is_linearizable<const BOUND: usize>(histories: &Histories) -> bool {
 }
 
 /// A few calls of one thread.
-fn record<C: Case>(
-    queue: &Under<C, u64>,
+fn record<C: Shared>(
+    ends: &mut Ends<C, u64, Adaptive>,
     random: &mut Random,
     mix: Mix,
     thread: usize,
@@ -214,36 +241,45 @@ fn record<C: Case>(
     let mut next = 1000 * thread as u64;
     gate.pass();
     for _ in 0..CALLS {
-        events.push(clock.time(|| call::<C>(queue, random, mix, &mut next)));
+        events.push(clock.time(|| call::<C>(ends, random, mix, &mut next)));
         (0..random.below(30)).for_each(|_| std::hint::spin_loop());
     }
     events
 }
 
-fn histories<C: Case, const BOUND: usize>(mix: Mix) {
+fn histories<C: Shared, const BOUND: usize>(mix: Mix) {
     let capacity = if BOUND == NONE { 2 } else { BOUND };
     let mut randoms: [_; THREADS] = std::array::from_fn(|thread| Random::new(1 + thread as u64));
     for round in 0..HISTORIES {
-        let queue = queue_from::<C, u64>(capacity, [0, usize::MAX - 3][round % 2]);
+        let start = [0, usize::MAX - 3][round % 2];
+        let (tx, rx) = channel_with::<C, u64, _>(capacity, start, Adaptive);
+        let mut ends: [_; THREADS] = std::array::from_fn(|_| (tx.clone(), rx.clone()));
+        drop((tx, rx));
         let (clock, gate) = (Clock::default(), Gate::new(THREADS));
         // Threads of their own for each round: none waits for one that has panicked.
         let calls: Vec<_> = thread::scope(|scope| {
-            let (queue, clock, gate) = (&queue, &clock, &gate);
+            let (clock, gate) = (&clock, &gate);
             let threads: Vec<_> = randoms
                 .iter_mut()
+                .zip(&mut ends)
                 .enumerate()
-                .map(|(i, random)| scope.spawn(move || record::<C>(queue, random, mix, i, clock, gate)))
+                .map(|(i, (random, ends))| scope.spawn(move || record::<C>(ends, random, mix, i, clock, gate)))
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         let events = claims(&calls, usize::from(C::BY_PLACES) * LARGEST);
-        let events = if C::BY_PLACES { parts(events) } else { events };
-        assert!(is_linearizable::<BOUND>(&events), "begin, end, call and answer, by thread: {events:#?}");
+        let histories = match C::LANES {
+            true => (0..THREADS).map(|lane| parts(of_lane(lane, &events))).collect(),
+            false => vec![if C::BY_PLACES { parts(events) } else { events }],
+        };
+        for events in histories {
+            assert!(is_linearizable::<BOUND>(&events), "begin, end, call and answer, by thread: {events:#?}");
+        }
     }
     println!("{HISTORIES} histories judged");
 }
 
-fn both<C: Case>(mix: Mix) {
+fn both<C: Shared>(mix: Mix) {
     if C::BOUNDED {
         histories::<C, 1>(mix);
         histories::<C, 2>(mix);
@@ -252,22 +288,22 @@ fn both<C: Case>(mix: Mix) {
     }
 }
 
-pub(crate) fn single_calls_are_linearizable<C: Case>() {
+pub(crate) fn single_calls_are_linearizable<C: Shared>() {
     both::<C>(Mix { batches: false, waits: false });
 }
 
-pub(crate) fn batches_are_linearizable<C: Case>() {
+pub(crate) fn batches_are_linearizable<C: Shared>() {
     both::<C>(Mix { batches: true, waits: false });
 }
 
-pub(crate) fn waiting_calls_are_linearizable<C: Case>() {
+pub(crate) fn waiting_calls_are_linearizable<C: Shared>() {
     both::<C>(Mix { batches: true, waits: true });
 }
 
 /// The checker itself: what no queue may do is found.
 #[test]
 fn the_checker_refuses_what_is_wrong() {
-    use Call::{Close, Empty, Full, IsClosed, Pop, PopClosed, Push, PushClosed};
+    use Call::{Close, Empty, Full, IsClosed, Nothing, Pop, PopClosed, Push, PushClosed};
     let full = || Full(0);
     let sequence = |calls: &[Call]| {
         vec![calls.iter().enumerate().map(|(i, call)| (2 * i, 2 * i + 1, call.clone())).collect::<Vec<_>>()]
@@ -276,7 +312,7 @@ fn the_checker_refuses_what_is_wrong() {
     let pop = |items: &[u64]| Pop(items.to_vec());
     for right in [
         &[push(&[1]), push(&[2]), full(), pop(&[1, 2]), Empty][..],
-        &[push(&[1, 2]), pop(&[1]), Close, PushClosed, pop(&[2]), PopClosed, IsClosed(true)],
+        &[push(&[1, 2]), pop(&[1]), Close, PushClosed, pop(&[2]), PopClosed, IsClosed(true), Nothing],
     ] {
         assert!(is_linearizable::<2>(&sequence(right)), "{right:?}");
     }
@@ -284,6 +320,7 @@ fn the_checker_refuses_what_is_wrong() {
         &[push(&[1]), push(&[2]), pop(&[2])][..],
         &[push(&[1]), full()],
         &[push(&[1]), Empty],
+        &[push(&[1]), Nothing],
         &[push(&[1]), pop(&[1]), pop(&[1])],
         &[push(&[1]), Close, PopClosed],
         &[push(&[1, 2, 3])],
@@ -304,4 +341,11 @@ fn the_checker_refuses_what_is_wrong() {
     let stopped = |answer| vec![vec![(0, 9, push(&[1]))], vec![(1, 2, push(&[2]))], vec![(3, 4, answer)]];
     assert!(!is_linearizable::<NONE>(&stopped(Empty)));
     assert!(is_linearizable::<NONE>(&stopped(pop(&[2]))));
+    // By lanes: each thread's items in their order, what others find, and a batch of two lanes.
+    let lanes = |popped: [u64; 2]| {
+        let pushes = |from| (0..2).map(|i| (2 * i, 2 * i + 1, push(&[from + i as u64]))).collect::<Vec<_>>();
+        let events = [pushes(0), pushes(1000), vec![(4, 5, pop(&[1000])), (6, 7, pop(&popped)), (8, 9, Empty)]];
+        [0, 1].map(|lane| is_linearizable::<2>(&parts(of_lane(lane, &events))))
+    };
+    assert_eq!((lanes([0, 1001]), lanes([1, 1001]), lanes([0, 1])), ([false, true], [false, true], [true, false]));
 }

@@ -1,9 +1,10 @@
 //! Random sequences of calls of one thread, each answered as a deque of bounded length would. There is no other thread
 //! to wait for, so no call is `Busy`.
 
-use crate::case::{CAPACITIES, Case, STARTS, Under, queue_from};
+use crate::case::{CAPACITIES, Ends, Rx, Shared, Tx, channel_with};
 use crate::sequences_judge::judge;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::wait::Adaptive;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -41,16 +42,16 @@ fn call() -> impl Strategy<Value = Call> {
     ]
 }
 
-/// A queue, and what is to be in it.
-struct Run<C: Case> {
-    queue: Under<C, u64>,
+/// A channel, and what is to be in it.
+struct Run<C: Shared> {
+    ends: Ends<C, u64, Adaptive>,
     model: VecDeque<u64>,
     bound: usize,
     closed: bool,
     next: u64,
 }
 
-impl<C: Case> Run<C> {
+impl<C: Shared> Run<C> {
     fn room(&self) -> usize {
         if self.closed { 0 } else { self.bound - self.model.len() }
     }
@@ -77,25 +78,25 @@ impl<C: Case> Run<C> {
             Call::Push => {
                 let (items, fits) = self.batch(1);
                 let due = if fits == 1 { Ok(()) } else { Err(self.refusal(items[0])) };
-                assert_eq!(self.queue.try_push(items[0]), due);
+                assert_eq!(self.ends.0.try_push(items[0]), due);
             }
             Call::PushFor => {
                 let (items, fits) = self.batch(1);
                 let due = if fits == 1 { Ok(()) } else { Err(self.refusal_in_time(items[0])) };
-                assert_eq!(self.queue.push_timeout(items[0], Duration::ZERO), due);
+                assert_eq!(self.ends.0.push_timeout(items[0], Duration::ZERO), due);
             }
             Call::PushBatch(count) => {
                 let (mut items, fits) = self.batch(count);
                 let left = items[fits..].to_vec();
                 let due = if fits == 0 && count > 0 { Err(self.refusal(())) } else { Ok(fits) };
-                assert_eq!(self.queue.try_push_batch(&mut items), due);
+                assert_eq!(self.ends.0.try_push_batch(&mut items), due);
                 assert_eq!(items, left);
             }
             Call::PushBatchFor(count) => {
                 let (mut items, fits) = self.batch(count);
                 let left = items[fits..].to_vec();
                 let due = if left.is_empty() { Ok(()) } else { Err(self.refusal_in_time(())) };
-                assert_eq!(self.queue.push_batch_timeout(&mut items, Duration::ZERO), due);
+                assert_eq!(self.ends.0.push_batch_timeout(&mut items, Duration::ZERO), due);
                 assert_eq!(items, left);
             }
             Call::PushAll(count) => {
@@ -103,23 +104,23 @@ impl<C: Case> Run<C> {
                 let (mut items, fits) = self.batch(count);
                 let left = items[fits..].to_vec();
                 let due = if fits == count { Ok(()) } else { Err(Closed(())) };
-                assert_eq!(self.queue.push_batch(&mut items), due);
+                assert_eq!(self.ends.0.push_batch(&mut items), due);
                 assert_eq!(items, left);
             }
             Call::Pop => {
                 let error = if self.closed { TryPopError::Closed } else { TryPopError::Empty };
-                assert_eq!(self.queue.try_pop(), self.model.pop_front().ok_or(error));
+                assert_eq!(self.ends.1.try_pop(), self.model.pop_front().ok_or(error));
             }
             Call::PopFor => {
                 let error = if self.closed { PopTimeoutError::Closed } else { PopTimeoutError::Timeout };
-                assert_eq!(self.queue.pop_timeout(Duration::ZERO), self.model.pop_front().ok_or(error));
+                assert_eq!(self.ends.1.pop_timeout(Duration::ZERO), self.model.pop_front().ok_or(error));
             }
             Call::PopBatch(max) => {
                 let mut items = vec![u64::MAX];
                 let there = max.min(self.model.len());
                 let error = if self.closed { TryPopError::Closed } else { TryPopError::Empty };
                 let due = if there == 0 && max > 0 { Err(error) } else { Ok(there) };
-                assert_eq!(self.queue.try_pop_batch(&mut items, max), due);
+                assert_eq!(self.ends.1.try_pop_batch(&mut items, max), due);
                 assert!(items[1..].iter().copied().eq(self.model.drain(..there)));
             }
             Call::PopBatchFor(max) => {
@@ -127,26 +128,29 @@ impl<C: Case> Run<C> {
                 let there = max.min(self.model.len());
                 let error = if self.closed { PopTimeoutError::Closed } else { PopTimeoutError::Timeout };
                 let due = if there == 0 && max > 0 { Err(error) } else { Ok(there) };
-                assert_eq!(self.queue.pop_batch_timeout(&mut items, max, Duration::ZERO), due);
+                assert_eq!(self.ends.1.pop_batch_timeout(&mut items, max, Duration::ZERO), due);
                 assert!(items[1..].iter().copied().eq(self.model.drain(..there)));
             }
             Call::Close => {
-                self.queue.close();
+                self.ends.1.close();
                 self.closed = true;
             }
         }
-        let shown = (self.queue.len(), self.queue.is_empty(), self.queue.is_closed());
+        let shown = (self.ends.0.len(), self.ends.0.is_empty(), self.ends.1.is_closed());
         assert_eq!(shown, (self.model.len(), self.model.is_empty(), self.closed));
     }
 }
 
-pub(crate) fn random_sequences_are_answered_as_by_a_deque<C: Case>() {
-    let calls = vec(call(), 0..150);
-    let queues = (prop::sample::select(&CAPACITIES[..6]), prop::sample::select(&STARTS[..]), calls);
-    judge(SEQUENCES, &queues, |(capacity, start, calls)| {
+/// Positions and versions wrap around in some.
+pub(crate) fn random_sequences_are_answered_as_by_a_deque<C: Shared>() {
+    let start = prop_oneof![Just(0), (0..60_usize).prop_map(|back| usize::MAX - back)];
+    // Above 64 a sender of lanes is told of room some items late.
+    let capacities = &CAPACITIES[..if C::LANES { 5 } else { 6 }];
+    let channels = (prop::sample::select(capacities), start, vec(call(), 0..150));
+    judge(SEQUENCES, &channels, |(capacity, start, calls)| {
         let bound = if C::BOUNDED { capacity } else { usize::MAX };
-        let queue = queue_from::<C, u64>(capacity, start);
-        let mut run = Run::<C> { queue, model: VecDeque::new(), bound, closed: false, next: 0 };
+        let ends = channel_with::<C, u64, _>(capacity, start, Adaptive);
+        let mut run = Run::<C> { ends, model: VecDeque::new(), bound, closed: false, next: 0 };
         calls.into_iter().for_each(|call| run.call(call));
     });
 }

@@ -1,173 +1,172 @@
-//! The synchronous queues: the dual queue, and the dual stack with and without elimination.
+//! Hand-offs, of the synchronous queue in all its forms and of the transfer queue. An item is taken once or given back,
+//! and those of one producer come in its order.
 
 use crate::first::first;
+use crate::meeting::Queue;
 use crate::shared::{EACH, check, join, spawn};
 use crate::thread;
-use crate::{Item, Ledger, draw, explore, in_time, many, one_of, soon};
+use crate::{Item, Ledger, draw, explore, many, one_of, soon};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
+use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
 use corelane::wait::Park;
 use std::sync::Arc;
 
-pub(crate) type Queue = SynchronousQueue<Item>;
-
-/// A kind of synchronous queue.
 pub(crate) trait Mode: 'static {
-    fn queue() -> Queue;
+    type Queue: Queue<Item> + Send + Sync + 'static;
+
+    fn queue() -> Arc<Self::Queue>;
 }
 
-/// The most nodes that so few threads may need at once, the first row included.
+/// However many take part, nodes do not grow beyond this.
 pub(crate) const NODES: usize = 1_024;
 
 pub(crate) struct Fair;
 pub(crate) struct Unfair;
-/// Unfair, with elimination: a request that is disturbed goes to the arena.
 pub(crate) struct Eliminating;
+pub(crate) struct Transfer;
 
 impl Mode for Fair {
-    fn queue() -> Queue {
-        SynchronousQueue::new(Fairness::Fair)
+    type Queue = SynchronousQueue<Item>;
+
+    fn queue() -> Arc<Self::Queue> {
+        Arc::new(SynchronousQueue::new(Fairness::Fair))
     }
 }
 
 impl Mode for Unfair {
-    fn queue() -> Queue {
-        SynchronousQueue::new(Fairness::Unfair)
+    type Queue = SynchronousQueue<Item>;
+
+    fn queue() -> Arc<Self::Queue> {
+        Arc::new(SynchronousQueue::new(Fairness::Unfair))
     }
 }
 
 impl Mode for Eliminating {
-    fn queue() -> Queue {
-        SynchronousQueue::with_elimination()
+    type Queue = SynchronousQueue<Item>;
+
+    fn queue() -> Arc<Self::Queue> {
+        Arc::new(SynchronousQueue::with_elimination())
     }
 }
 
-fn queue<M: Mode>() -> Arc<Queue> {
-    Arc::new(M::queue())
+impl Mode for Transfer {
+    type Queue = TransferQueue<Item>;
+
+    fn queue() -> Arc<Self::Queue> {
+        Arc::new(TransferQueue::new())
+    }
 }
 
-/// Hands over so many items by drawn calls, some of which give up and try again. Returns those that were taken until
-/// the queue was closed.
-fn put_all(queue: &Queue, ledger: &Ledger, producer: usize, items: usize, stop: &CancelToken) -> Vec<usize> {
+/// None if the queue is closed; else whether the item was handed over, or had been when the wait was given up.
+fn of_put(put: Result<(), PushTimeoutError<Item>>, number: usize) -> Option<bool> {
+    match put {
+        Ok(()) => Some(true),
+        Err(PushTimeoutError::Closed(_)) => None,
+        Err(PushTimeoutError::Timeout(item) | PushTimeoutError::Cancelled(item)) => {
+            assert_eq!(item.id, number);
+            Some(false)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Puts a producer's items in all ways until they are all taken, or the queue is closed. Returns those it accepted.
+fn put_all<Q: Queue<Item>>(
+    queue: &Q,
+    ledger: &Ledger,
+    producer: usize,
+    items: usize,
+    stop: &CancelToken,
+) -> Vec<usize> {
     let mut accepted = Vec::new();
-    let mut next = 0;
-    while next < items {
-        let number = producer * EACH + next;
+    while accepted.len() < items {
+        let number = producer * EACH + accepted.len();
         let item = ledger.item(number);
-        let handed_over = match draw(0..6) {
+        let handed_over = match draw(0..if Q::DRAINS { 8 } else { 6 }) {
             0 => match queue.try_put(item) {
-                Ok(()) => true,
-                Err(TryPushError::Full(_)) => false,
-                Err(TryPushError::Closed(_)) => return accepted,
+                Ok(()) => Some(true),
+                Err(TryPushError::Full(_)) => Some(false),
+                Err(TryPushError::Closed(_)) => None,
                 Err(error) => panic!("{error}"),
             },
-            1 => match in_time(PushTimeoutError::is_timeout, |time| queue.put_timeout(item, time)) {
-                Ok(()) => true,
-                Err(PushTimeoutError::Timeout(item)) => item.id != number,
-                Err(PushTimeoutError::Closed(_)) => return accepted,
-                Err(error) => panic!("{error}"),
-            },
-            2 => match queue.put_with(item, &WaitLimit::new().cancel(stop)) {
-                Ok(()) => true,
-                Err(PushTimeoutError::Closed(_)) => return accepted,
-                Err(PushTimeoutError::Cancelled(item) | PushTimeoutError::Timeout(item)) => item.id != number,
-                Err(error) => panic!("{error}"),
-            },
+            1 => of_put(queue.put_with(item, &WaitLimit::new().timeout(soon())), number),
+            2 => of_put(queue.put_with(item, &WaitLimit::new().cancel(stop)), number),
             3 => {
                 let mut ticket = queue.reserve_put(item);
                 if draw(0..2) == 0 {
                     thread::yield_now();
                 }
                 match ticket.try_followup() {
-                    Some(Ok(())) => true,
-                    Some(Err(_)) => return accepted,
-                    None => match ticket.abort() {
-                        Some(item) => item.id != number,
-                        None => true,
-                    },
+                    Some(told) => told.is_ok().then_some(true),
+                    None => Some(ticket.abort().is_none()),
                 }
             }
-            4 => match queue.reserve_put(item).wait_with(&WaitLimit::new().timeout(soon()).cancel(stop)) {
-                Ok(()) => true,
-                Err(PushTimeoutError::Closed(_)) => return accepted,
-                Err(PushTimeoutError::Cancelled(item) | PushTimeoutError::Timeout(item)) => item.id != number,
-                Err(error) => panic!("{error}"),
-            },
-            _ => match queue.put(item) {
-                Ok(()) => true,
-                Err(_) => return accepted,
-            },
+            4 => {
+                let ticket = queue.reserve_put(item);
+                of_put(ticket.wait_with(&WaitLimit::new().timeout(soon()).cancel(stop)), number)
+            }
+            5 => of_put(queue.put_with(item, &WaitLimit::new()), number),
+            _ => queue.leave(item).is_ok().then_some(true),
         };
-        if handed_over {
-            accepted.push(number);
-            next += 1;
-        } else {
-            thread::yield_now();
+        match handed_over {
+            Some(true) => accepted.push(number),
+            Some(false) => thread::yield_now(),
+            None => break,
         }
     }
     accepted
 }
 
-/// Takes items by drawn calls, until the queue is closed.
-fn take_all(queue: &Queue, stop: &CancelToken) -> Vec<usize> {
+/// Takes in all ways until the queue is closed and has no more.
+fn take_all(queue: &impl Queue<Item>, stop: &CancelToken) -> Vec<usize> {
     let mut taken = Vec::new();
+    let of_take = |take: Result<Item, PopTimeoutError>| match take {
+        Ok(item) => Some(Some(item)),
+        Err(PopTimeoutError::Closed) => None,
+        Err(_) => Some(None),
+    };
     loop {
         let item = match draw(0..7) {
             0 => match queue.try_take() {
-                Ok(item) => Some(item),
-                Err(TryPopError::Empty) => None,
-                Err(TryPopError::Closed) => return taken,
+                Ok(item) => Some(Some(item)),
+                Err(TryPopError::Empty) => Some(None),
+                Err(TryPopError::Closed) => None,
                 Err(error) => panic!("{error}"),
             },
-            1 => match in_time(PopTimeoutError::is_timeout, |time| queue.take_timeout(time)) {
-                Ok(item) => Some(item),
-                Err(PopTimeoutError::Timeout) => None,
-                Err(PopTimeoutError::Closed) => return taken,
-                Err(error) => panic!("{error}"),
-            },
-            2 => match queue.take_with(&WaitLimit::new().cancel(stop)) {
-                Ok(item) => Some(item),
-                Err(PopTimeoutError::Closed) => return taken,
-                Err(_) => None,
-            },
-            3 => queue.reserve_take().abort(),
-            4 => match queue.reserve_take().wait_with(&WaitLimit::new().timeout(soon()).cancel(stop)) {
-                Ok(item) => Some(item),
-                Err(PopTimeoutError::Closed) => return taken,
-                Err(_) => None,
-            },
+            1 => of_take(queue.take_with(&WaitLimit::new().timeout(soon()))),
+            2 => of_take(queue.take_with(&WaitLimit::new().cancel(stop))),
+            3 => Some(queue.reserve_take().abort()),
+            4 => of_take(queue.reserve_take().wait_with(&WaitLimit::new().timeout(soon()).cancel(stop))),
             5 => {
                 let mut items = Vec::new();
                 let _ = queue.try_take_batch(&mut items, draw(0..4));
                 taken.extend(items.iter().map(|item| item.id));
-                None
+                Some(None)
             }
-            _ => match queue.take() {
-                Ok(item) => Some(item),
-                Err(_) => return taken,
-            },
+            _ => of_take(queue.take_with(&WaitLimit::new())),
         };
         match item {
-            Some(item) => taken.push(item.id),
-            None => thread::yield_now(),
+            Some(Some(item)) => taken.push(item.id),
+            Some(None) => thread::yield_now(),
+            None => return taken,
         }
     }
 }
 
-/// Requests of all kinds, that wait, give up, are cancelled: puts and takes are partners one to one.
-pub(crate) fn items_come_once_and_in_order<M: Mode>() {
-    explore(|| {
-        let (queue, ledger, stop) = (queue::<M>(), Ledger::default(), CancelToken::new());
+fn traffic<M: Mode>(closes_early: bool) {
+    explore(move || {
+        let (queue, ledger, stop) = (M::queue(), Ledger::default(), CancelToken::new());
         let takers = (0..draw(1..4)).map(|_| {
             let stop = stop.clone();
             spawn(&queue, move |queue| take_all(queue, &stop))
         });
         let takers = takers.collect::<Vec<_>>();
         let putters = (0..draw(1..4)).map(|producer| {
-            let (ledger, stop, items) = (ledger.clone(), stop.clone(), many(draw(0..20)));
+            let items = many(if closes_early { 40 } else { draw(0..20) });
+            let (ledger, stop) = (ledger.clone(), stop.clone());
             spawn(&queue, move |queue| {
                 let accepted = put_all(queue, &ledger, producer, items, &stop);
-                assert_eq!(accepted.len(), items);
+                assert!(closes_early || accepted.len() == items);
                 accepted
             })
         });
@@ -176,33 +175,51 @@ pub(crate) fn items_come_once_and_in_order<M: Mode>() {
             (0..draw(0..100)).for_each(|_| thread::yield_now());
             stop.cancel();
         }
-        let accepted = join(putters);
-        queue.close();
+        let accepted = if closes_early {
+            (0..draw(0..60)).for_each(|_| thread::yield_now());
+            queue.close();
+            join(putters)
+        } else {
+            let accepted = join(putters);
+            queue.close();
+            accepted
+        };
         check(&accepted, &join(takers));
-        assert_eq!((queue.waiting_takes(), queue.waiting_puts()), (0, 0));
+        assert_eq!((queue.waiting_takes(), queue.puts()), (0, 0));
         assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
         drop(queue);
         ledger.assert_all_dropped();
     });
 }
 
-/// No thread gives up, so nothing makes a lost wake-up good.
+pub(crate) fn items_come_once_and_in_order<M: Mode>() {
+    traffic::<M>(false);
+}
+
+pub(crate) fn a_close_in_midstream<M: Mode>() {
+    traffic::<M>(true);
+}
+
+/// No call gives up, so each wake-up counts.
 pub(crate) fn as_many_puts_as_takes<M: Mode>() {
     explore(|| {
-        let (queue, ledger, items) = (queue::<M>(), Ledger::default(), many(draw(1..12)));
+        let (queue, ledger, items) = (M::queue(), Ledger::default(), many(draw(1..12)));
         let (putters, takers) = one_of(&[(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (4, 2)]);
         let putters = (0..putters).map(|producer| {
             let (ledger, items) = (ledger.clone(), items * takers);
             spawn(&queue, move |queue| {
                 let numbers = (0..items).map(|i| producer * EACH + i).collect::<Vec<_>>();
-                numbers.iter().for_each(|&number| queue.put(ledger.item(number)).unwrap());
+                numbers.iter().for_each(|&number| queue.put_with(ledger.item(number), &WaitLimit::new()).unwrap());
                 numbers
             })
         });
         let putters = putters.collect::<Vec<_>>();
         let share = items * putters.len();
-        let takers = (0..takers)
-            .map(|_| spawn(&queue, move |queue| (0..share).map(|_| queue.take().unwrap().id).collect::<Vec<_>>()));
+        let takers = (0..takers).map(|_| {
+            spawn(&queue, move |queue| {
+                (0..share).map(|_| queue.take_with(&WaitLimit::new()).unwrap().id).collect::<Vec<_>>()
+            })
+        });
         let taken = join(takers.collect());
         check(&join(putters), &taken);
         drop(queue);
@@ -210,37 +227,15 @@ pub(crate) fn as_many_puts_as_takes<M: Mode>() {
     });
 }
 
-/// Each put has a partner or its item back, wherever the close falls.
-pub(crate) fn a_close_in_midstream<M: Mode>() {
-    explore(|| {
-        let (queue, ledger, stop) = (queue::<M>(), Ledger::default(), CancelToken::new());
-        let takers = (0..draw(1..4)).map(|_| {
-            let stop = stop.clone();
-            spawn(&queue, move |queue| take_all(queue, &stop))
-        });
-        let takers = takers.collect::<Vec<_>>();
-        let putters = (0..draw(1..4)).map(|producer| {
-            let (ledger, stop, items) = (ledger.clone(), stop.clone(), many(40));
-            spawn(&queue, move |queue| put_all(queue, &ledger, producer, items, &stop))
-        });
-        let putters = putters.collect::<Vec<_>>();
-        (0..draw(0..60)).for_each(|_| thread::yield_now());
-        queue.close();
-        check(&join(putters), &join(takers));
-        drop(queue);
-        ledger.assert_all_dropped();
-    });
-}
-
-/// Many requests come, give up and are swept out around one that stays: it is found, and the nodes are used again.
+/// A request that stays is found by one that comes, whatever others do in between.
 pub(crate) fn one_that_stays_is_found<M: Mode>() {
     explore(|| {
-        let (queue, ledger) = (queue::<M>(), Ledger::default());
+        let (queue, ledger) = (M::queue(), Ledger::default());
         let mut stays = queue.reserve_take();
         let others = (0..draw(1..4)).map(|_| {
             spawn(&queue, |queue| {
                 for _ in 0..draw(1..50) {
-                    assert!(in_time(PopTimeoutError::is_timeout, |time| queue.take_timeout(time)).is_err());
+                    assert!(queue.take_with(&WaitLimit::new().timeout(soon())).is_err());
                     if draw(0..4) == 0 {
                         let tickets = (0..draw(1..4)).map(|_| queue.reserve_take()).collect::<Vec<_>>();
                         assert!(tickets.into_iter().all(|ticket| ticket.abort().is_none()));
@@ -260,16 +255,15 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
     });
 }
 
-/// A thread sleeps for two queues at once.
 pub(crate) fn a_select_misses_nothing<M: Mode>() {
     explore(|| {
-        let (queues, ledger) = ([queue::<M>(), queue::<M>()], Ledger::default());
+        let (queues, ledger) = ([M::queue(), M::queue()], Ledger::default());
         let counts = [many(draw(0..12)), many(draw(0..12))];
         let putters = [0, 1].map(|producer| {
             let (ledger, count) = (ledger.clone(), counts[producer]);
             spawn(&queues[producer], move |queue| {
                 let numbers = (0..count).map(|i| producer * EACH + i).collect::<Vec<_>>();
-                numbers.iter().for_each(|&number| queue.put(ledger.item(number)).unwrap());
+                numbers.iter().for_each(|&number| queue.put_with(ledger.item(number), &WaitLimit::new()).unwrap());
                 numbers
             })
         });
@@ -282,6 +276,52 @@ pub(crate) fn a_select_misses_nothing<M: Mode>() {
         }
         check(&join(putters.into()), &[taken]);
         drop(queues);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Of the transfer queue: a close keeps what was left and sends those away that wait.
+pub(crate) fn a_close_sends_away_who_waits<M: Mode>() {
+    explore(|| {
+        let (queue, ledger) = (M::queue(), Ledger::default());
+        let putters = (0..draw(1..5)).map(|producer| {
+            let (ledger, left) = (ledger.clone(), draw(0..3));
+            spawn(&queue, move |queue| {
+                let items = (0..left).map(|i| producer * EACH + i);
+                let left = items.take_while(|&number| queue.leave(ledger.item(number)).is_ok()).collect::<Vec<_>>();
+                let last = producer * EACH + EACH - 1;
+                let put = queue.put_with(ledger.item(last), &WaitLimit::new());
+                assert!(matches!(put, Err(PushTimeoutError::Closed(item)) if item.id == last));
+                left
+            })
+        });
+        let putters = putters.collect::<Vec<_>>();
+        (0..draw(0..16)).for_each(|_| thread::yield_now());
+        queue.close();
+        let left = join(putters);
+        let taken = std::iter::from_fn(|| queue.try_take().ok()).map(|item| item.id).collect();
+        check(&left, &[taken]);
+        drop(queue);
+        ledger.assert_all_dropped();
+    });
+}
+
+/// Of the transfer queue: each thread leaves an item before it takes one.
+pub(crate) fn no_try_take_misses_an_item<M: Mode>() {
+    explore(|| {
+        let (queue, ledger) = (M::queue(), Ledger::default());
+        let threads = (0..draw(2..5)).map(|producer| {
+            let (ledger, rounds) = (ledger.clone(), many(draw(1..20)));
+            spawn(&queue, move |queue| {
+                for i in 0..rounds {
+                    queue.leave(ledger.item(producer * EACH + i)).ok().unwrap();
+                    assert!(queue.try_take().is_ok());
+                }
+            })
+        });
+        join(threads.collect());
+        assert!(queue.is_empty());
+        drop(queue);
         ledger.assert_all_dropped();
     });
 }

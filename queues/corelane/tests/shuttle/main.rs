@@ -15,18 +15,22 @@
 // Guards are dropped by name.
 #![allow(clippy::drop_non_drop)]
 
-#[cfg_attr(corelane_shuttle, path = "../support/counted.rs")]
-#[cfg_attr(not(corelane_shuttle), path = "../support/tallied.rs")]
-mod counted;
 #[macro_use]
 #[path = "../support/designs.rs"]
 mod designs;
+
+#[path = "../support/channel.rs"]
+mod channel;
+#[cfg_attr(corelane_shuttle, path = "../support/counted.rs")]
+#[cfg_attr(not(corelane_shuttle), path = "../support/tallied.rs")]
+mod counted;
 mod dispatch;
 mod exchanger;
 #[path = "../support/first.rs"]
 mod first;
 mod handoff;
-mod lanes;
+#[path = "../support/meeting.rs"]
+mod meeting;
 mod mpmc;
 #[cfg_attr(corelane_shuttle, path = "../support/schedules.rs")]
 #[cfg_attr(not(corelane_shuttle), path = "../support/soak.rs")]
@@ -35,7 +39,6 @@ mod schedules;
 mod shared;
 mod spsc;
 mod stream;
-mod transfer;
 #[cfg(not(corelane_shuttle))]
 #[path = "../support/watchdog.rs"]
 mod watchdog;
@@ -110,27 +113,33 @@ macro_rules! suite_of_spsc {
 }
 designs!(suite_of_spsc);
 
-suites! {
-    mpmc:
-    ticket: corelane::mpmc::Ticket,
-    scq: corelane::mpmc::Scq,
-    michael_scott: corelane::mpmc::MichaelScott,
-    two_lock: corelane::mpmc::TwoLock,
-    condvar: corelane::mpmc::Condvar,
-    busy_wait: corelane::mpmc::BusyWait,
-    => {
-        items_come_once_and_in_order
-        time_outs_lose_nothing
-        a_close_in_midstream
-        questions_are_answered
-        a_wake_up_that_meets_a_time_out_is_not_lost
-        room_that_meets_a_time_out_is_not_lost
-        a_batch_wakes_as_many_as_it_is_for
-        answers_are_true
-        a_close_wakes_all
-        handles_go_in_midstream
-    }
+macro_rules! suite_of_mpmc {
+    ($name:ident, $design:ident, $flags:tt) => {
+        suite_of_channel!($name, corelane::mpmc::$design, room_that_meets_a_time_out_is_not_lost);
+    };
 }
+
+macro_rules! suite_of_channel {
+    ($name:ident, $channel:ty, $more:ident) => {
+        suites! {
+            mpmc: $name: $channel => {
+                items_come_once_and_in_order
+                time_outs_lose_nothing
+                a_close_in_midstream
+                questions_are_answered
+                a_wake_up_that_meets_a_time_out_is_not_lost
+                a_batch_wakes_as_many_as_it_is_for
+                answers_are_true
+                a_close_wakes_all
+                handles_go_in_midstream
+                $more
+            }
+        }
+    };
+}
+
+shared_designs!(suite_of_mpmc);
+suite_of_channel!(lanes, crate::channel::Lanes, a_batch_beside_a_lane_that_ends);
 
 suites! {
     handoff:
@@ -143,5 +152,16 @@ suites! {
         a_close_in_midstream
         one_that_stays_is_found
         a_select_misses_nothing
+    }
+}
+
+suites! {
+    handoff: transfer: crate::handoff::Transfer => {
+        items_come_once_and_in_order
+        a_close_in_midstream
+        one_that_stays_is_found
+        a_select_misses_nothing
+        a_close_sends_away_who_waits
+        no_try_take_misses_an_item
     }
 }

@@ -1,395 +1,386 @@
-//! Any number of both: every design.
+//! Scenarios of the shared channels, generic over the design, lanes among them.
+//!
+//! Whatever the schedule, each item that was accepted comes out once, and the items of one sender in its order.
 
-use crate::thread::{self, JoinHandle};
+use crate::channel::{Rx, Shared, Tx};
+use crate::shared::join;
+use crate::thread;
 use crate::{EACH, Item, Ledger, Wait, draw, explore, in_time, many, one_of, soon, wait};
-use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use corelane::mpmc::{self, Design, NoStats, Options};
-use std::sync::Arc;
+use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use corelane::mpmc::Options;
 use std::time::Duration;
 
-/// A design under test.
-pub(crate) trait Tested: Design<Item> + Design<usize> + Send + Sync + 'static {}
-impl<D: Design<Item> + Design<usize> + Send + Sync + 'static> Tested for D {}
+type Ends<C, T> = crate::channel::Ends<C, T, Wait>;
 
-type Queue<T, D> = mpmc::Queue<T, D, Wait>;
-
-/// Small ones, where all wait and nodes are used again all the time, and larger ones.
-fn capacity() -> usize {
-    if cfg!(corelane_shuttle) { one_of(&[1, 2, 3, 8, 64]) } else { one_of(&[1, 2, 3, 8, 100, 1_024]) }
+fn channel_of<C: Shared, T: Send + 'static>(capacity: usize) -> Ends<C, T> {
+    C::channel(capacity, Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]))).unwrap()
 }
 
-fn queue<T: Send, D: Design<T>>() -> Arc<Queue<T, D>> {
-    let capacity = capacity();
-    let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-    Arc::new(mpmc::any_queue(capacity, options).unwrap())
+fn channel<C: Shared, T: Send + 'static>() -> Ends<C, T> {
+    channel_of::<C, T>(if cfg!(corelane_shuttle) {
+        one_of(&[1, 2, 3, 8, 64])
+    } else {
+        one_of(&[1, 2, 3, 8, 100, 1_024])
+    })
 }
 
-/// Runs `f` with the queue in another thread.
-fn spawn<T: Send + 'static, D: Design<T> + 'static, R: Send + 'static>(
-    queue: &Arc<Queue<T, D>>,
-    f: impl FnOnce(&Queue<T, D>) -> R + Send + 'static,
-) -> JoinHandle<R>
-where
-    Queue<T, D>: Send + Sync,
-{
-    let queue = queue.clone();
-    thread::spawn(move || f(&queue))
-}
-
-/// Pushes so many items by drawn calls. Returns how many were accepted before the queue was closed.
-fn push_all<D: Tested>(queue: &Queue<Item, D>, ledger: &Ledger, producer: usize, items: usize, timed: bool) -> usize {
-    let item = |i: usize| ledger.item(producer * EACH + i);
+/// Pushes a sender's items in all ways until they are all in, or the channel is closed. Returns how many are in.
+fn push_all(tx: &mut impl Tx<Item>, ledger: &Ledger, sender: usize, items: usize, timed: bool) -> usize {
+    let item = |i: usize| ledger.item(sender * EACH + i);
     let mut next = 0;
     while next < items {
-        match draw(0..if timed { 6 } else { 5 }) {
-            0 => match queue.try_push(item(next)) {
-                Ok(()) => next += 1,
-                Err(TryPushError::Full(_) | TryPushError::Busy(_)) => thread::yield_now(),
-                Err(TryPushError::Closed(_)) => return next,
-                Err(error) => panic!("{error}"),
-            },
-            1 => {
-                let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
-                let count = batch.len();
-                let done = queue.push_batch(&mut batch);
-                next += count - batch.len();
-                if done.is_err() {
-                    return next;
+        let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
+        let mut count = batch.len();
+        let is_closed = match draw(0..if timed { 6 } else { 4 }) {
+            0 => match tx.try_push_batch(&mut batch) {
+                Ok(pushed) => {
+                    assert_eq!(pushed, count - batch.len());
+                    false
                 }
-            }
-            2 => {
-                let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
-                let count = batch.len();
-                match queue.try_push_batch(&mut batch) {
-                    Ok(pushed) => assert_eq!(pushed, count - batch.len()),
-                    Err(TryPushError::Full(()) | TryPushError::Busy(())) => assert_eq!(batch.len(), count),
-                    Err(TryPushError::Closed(())) => return next,
-                    Err(error) => panic!("{error}"),
+                Err(error) => {
+                    assert_eq!(batch.len(), count);
+                    thread::yield_now();
+                    error.is_closed()
                 }
-                next += count - batch.len();
-                thread::yield_now();
-            }
-            5 if draw(0..2) == 0 => {
-                let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
-                let count = batch.len();
-                let done = in_time(PushTimeoutError::is_timeout, |time| queue.push_batch_timeout(&mut batch, time));
-                next += count - batch.len();
-                if matches!(done, Err(PushTimeoutError::Closed(()))) {
-                    return next;
-                }
-            }
-            5 => match in_time(PushTimeoutError::is_timeout, |time| queue.push_timeout(item(next), time)) {
-                Ok(()) => next += 1,
-                Err(PushTimeoutError::Timeout(_)) => {}
-                Err(PushTimeoutError::Closed(_)) => return next,
-                Err(error) => panic!("{error}"),
             },
-            _ => match queue.push(item(next)) {
-                Ok(()) => next += 1,
-                Err(Closed(_)) => return next,
-            },
+            1 => tx.push_batch(&mut batch).is_err(),
+            4 => {
+                let pushed = in_time(PushTimeoutError::is_timeout, |time| tx.push_batch_timeout(&mut batch, time));
+                pushed.is_err_and(|error| error.is_closed())
+            }
+            way => {
+                count = 1;
+                batch.truncate(1);
+                let item = batch.remove(0);
+                let pushed = match way {
+                    2 => tx.try_push(item).map_err(|error| (error.is_closed(), error.into_inner())),
+                    3 => tx.push(item).map_err(|closed| (true, closed.0)),
+                    _ => in_time(PushTimeoutError::is_timeout, |time| tx.push_timeout(item, time))
+                        .map_err(|error| (error.is_closed(), error.into_inner())),
+                };
+                pushed.is_err_and(|(is_closed, item)| {
+                    assert_eq!(item.id, sender * EACH + next);
+                    batch.push(item);
+                    is_closed
+                })
+            }
+        };
+        if batch.len() == count {
+            thread::yield_now();
+        }
+        next += count - batch.len();
+        if is_closed {
+            break;
         }
     }
     next
 }
 
-/// Pops items by drawn calls until the queue is closed, and returns their numbers.
-fn pop_all<D: Tested>(queue: &Queue<Item, D>, timed: bool) -> Vec<usize> {
+/// Pops in all ways until the channel is closed and empty, or so many are popped.
+fn pop_all(rx: &mut impl Rx<Item>, most: usize, timed: bool) -> Vec<usize> {
     let mut numbers = Vec::new();
-    loop {
-        let mut items = Vec::new();
-        let more = match draw(0..if timed { 6 } else { 5 }) {
-            0 => match queue.try_pop() {
-                Ok(item) => {
-                    items.push(item);
-                    true
-                }
-                Err(error) => error != TryPopError::Closed,
-            },
-            1 => queue.pop_batch(&mut items, draw(1..20)).is_ok(),
-            2 => queue.try_pop_batch(&mut items, draw(1..20)) != Err(TryPopError::Closed),
-            5 if draw(0..2) == 0 => {
-                let most = draw(1..20);
-                let popped =
-                    in_time(PopTimeoutError::is_timeout, |time| queue.pop_batch_timeout(&mut items, most, time));
-                popped != Err(PopTimeoutError::Closed)
+    while numbers.len() < most {
+        let (mut items, max) = (Vec::new(), draw(1..20));
+        let is_closed = match draw(0..if timed { 6 } else { 4 }) {
+            0 => rx.try_pop().map(|item| items.push(item)) == Err(TryPopError::Closed),
+            1 => rx.pop_batch(&mut items, max).is_err(),
+            2 => rx.try_pop_batch(&mut items, max) == Err(TryPopError::Closed),
+            3 => rx.pop().map(|item| items.push(item)).is_err(),
+            4 => {
+                let popped = in_time(PopTimeoutError::is_timeout, |time| rx.pop_batch_timeout(&mut items, max, time));
+                popped == Err(PopTimeoutError::Closed)
             }
-            5 => match in_time(PopTimeoutError::is_timeout, |time| queue.pop_timeout(time)) {
-                Ok(item) => {
-                    items.push(item);
-                    true
-                }
-                Err(error) => error != PopTimeoutError::Closed,
-            },
-            _ => queue.pop().map(|item| items.push(item)).is_ok(),
+            _ => {
+                let popped = in_time(PopTimeoutError::is_timeout, |time| rx.pop_timeout(time));
+                popped.map(|item| items.push(item)) == Err(PopTimeoutError::Closed)
+            }
         };
+        if is_closed {
+            break;
+        }
         if items.is_empty() {
-            if !more {
-                return numbers;
-            }
             thread::yield_now();
         }
         numbers.extend(items.iter().map(|item| item.id));
     }
+    numbers
 }
 
-/// Each producer's items came once, all that were accepted, and in order at each consumer.
+/// Each sender's accepted items, and no others, came out once, in its order at each receiver.
+#[track_caller]
 fn check(accepted: &[usize], popped: &[Vec<usize>]) {
-    for numbers in popped {
-        for producer in 0..accepted.len() {
-            let own = numbers.iter().filter(|&&number| number / EACH == producer);
-            assert!(own.is_sorted(), "out of order: {numbers:?}");
-        }
-    }
-    let mut all = popped.concat();
-    all.sort_unstable();
-    let expected = accepted.iter().enumerate().flat_map(|(p, &count)| p * EACH..p * EACH + count);
-    assert!(all.into_iter().eq(expected), "{accepted:?}, {popped:?}");
+    let accepted = accepted.iter().enumerate().map(|(s, &count)| (s * EACH..s * EACH + count).collect());
+    crate::shared::check(&accepted.collect::<Vec<_>>(), popped);
 }
 
-fn crossing<D: Tested>(timed: bool) {
+fn crossing<C: Shared>(timed: bool) {
     explore(move || {
-        let (queue, ledger) = (queue::<Item, D>(), Ledger::default());
-        let poppers = (0..draw(1..5)).map(|_| spawn(&queue, move |queue| pop_all(queue, timed))).collect::<Vec<_>>();
-        let pushers = (0..draw(1..5)).map(|producer| {
-            let (ledger, items) = (ledger.clone(), many(draw(0..60)));
-            spawn(&queue, move |queue| {
-                assert_eq!(push_all(queue, &ledger, producer, items, timed), items);
+        let ((tx, rx), ledger) = (channel::<C, Item>(), Ledger::default());
+        let receivers = (0..draw(1..5)).map(|_| {
+            let mut rx = rx.clone();
+            thread::spawn(move || pop_all(&mut rx, usize::MAX, timed))
+        });
+        let receivers = receivers.collect::<Vec<_>>();
+        let senders = (0..draw(1..5)).map(|sender| {
+            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(draw(0..60)));
+            thread::spawn(move || {
+                assert_eq!(push_all(&mut tx, &ledger, sender, items, timed), items);
                 items
             })
         });
-        let accepted = pushers.collect::<Vec<_>>().into_iter().map(|pusher| pusher.join().unwrap()).collect::<Vec<_>>();
-        queue.close();
-        let popped = poppers.into_iter().map(|popper| popper.join().unwrap()).collect::<Vec<_>>();
-        check(&accepted, &popped);
-        assert!(queue.is_empty() && queue.len() <= queue.capacity());
-        drop(queue);
+        let senders = senders.collect::<Vec<_>>();
+        drop((tx, rx));
+        check(&join(senders), &join(receivers));
         ledger.assert_all_dropped();
     });
 }
 
-pub(crate) fn items_come_once_and_in_order<D: Tested>() {
-    crossing::<D>(false);
+pub(crate) fn items_come_once_and_in_order<C: Shared>() {
+    crossing::<C>(false);
 }
 
-pub(crate) fn time_outs_lose_nothing<D: Tested>() {
-    crossing::<D>(true);
+pub(crate) fn time_outs_lose_nothing<C: Shared>() {
+    crossing::<C>(true);
 }
 
-/// What was accepted is popped, the rest comes back.
-pub(crate) fn a_close_in_midstream<D: Tested>() {
+pub(crate) fn a_close_in_midstream<C: Shared>() {
     explore(|| {
-        let (queue, ledger) = (queue::<Item, D>(), Ledger::default());
+        let ((mut tx, mut rx), ledger) = (channel::<C, Item>(), Ledger::default());
         let (timed, items) = (draw(0..2) == 0, many(60));
-        let poppers = (0..draw(0..4)).map(|_| spawn(&queue, move |queue| pop_all(queue, timed))).collect::<Vec<_>>();
-        let pushers = (0..draw(1..4)).map(|producer| {
-            let ledger = ledger.clone();
-            spawn(&queue, move |queue| push_all(queue, &ledger, producer, items, timed))
+        let receivers = (0..draw(0..4)).map(|_| {
+            let mut rx = rx.clone();
+            thread::spawn(move || pop_all(&mut rx, usize::MAX, timed))
         });
-        let pushers = pushers.collect::<Vec<_>>();
+        let receivers = receivers.collect::<Vec<_>>();
+        let senders = (0..draw(1..4)).map(|sender| {
+            let (mut tx, ledger) = (tx.clone(), ledger.clone());
+            thread::spawn(move || {
+                let accepted = push_all(&mut tx, &ledger, sender, items, timed);
+                assert!(accepted == items || tx.is_closed());
+                accepted
+            })
+        });
+        let senders = senders.collect::<Vec<_>>();
         (0..draw(0..100)).for_each(|_| thread::yield_now());
-        queue.close();
-        let accepted = pushers.into_iter().map(|pusher| pusher.join().unwrap()).collect::<Vec<_>>();
-        let mut popped = poppers.into_iter().map(|popper| popper.join().unwrap()).collect::<Vec<_>>();
-        popped.push(pop_all(&queue, false));
+        if draw(0..2) == 0 {
+            tx.close()
+        } else {
+            rx.close()
+        }
+        assert!(tx.clone().try_push(ledger.item(99 * EACH)).is_err());
+        let accepted = join(senders);
+        let mut popped = join(receivers);
+        popped.push(pop_all(&mut rx, usize::MAX, false));
         check(&accepted, &popped);
-        drop(queue);
+        drop((tx, rx));
         ledger.assert_all_dropped();
     });
 }
 
-/// Several threads answer questions of several others, which wait for as many answers as they have sent questions:
-/// nothing makes a lost wake-up good.
-pub(crate) fn questions_are_answered<D: Tested>() {
+pub(crate) fn questions_are_answered<C: Shared>() {
     explore(|| {
-        let (ask, answer) = (queue::<usize, D>(), queue::<usize, D>());
+        let ((ask, asked), (answer, answers)) = (channel::<C, usize>(), channel::<C, usize>());
         let servers = (0..draw(1..4)).map(|_| {
-            let answer = answer.clone();
-            spawn(&ask, move |ask| {
-                while let Ok(question) = ask.pop() {
+            let (mut asked, mut answer) = (asked.clone(), answer.clone());
+            thread::spawn(move || {
+                while let Ok(question) = asked.pop() {
                     answer.push(question + EACH).unwrap();
                 }
             })
         });
         let servers = servers.collect::<Vec<_>>();
         let clients = (0..draw(1..4)).map(|_| {
-            let (ask, rounds) = (ask.clone(), many(draw(1..20)));
-            spawn(&answer, move |answer| {
+            let (mut ask, mut answers, rounds) = (ask.clone(), answers.clone(), many(draw(1..20)));
+            thread::spawn(move || {
                 for question in 0..rounds {
                     ask.push(question).unwrap();
-                    assert!(answer.pop().unwrap() >= EACH);
+                    // Any client's.
+                    assert!(answers.pop().unwrap() >= EACH);
                 }
             })
         });
-        clients.collect::<Vec<_>>().into_iter().for_each(|client| client.join().unwrap());
-        assert!(ask.is_empty() && answer.is_empty());
-        ask.close();
-        servers.into_iter().for_each(|server| server.join().unwrap());
+        let clients = clients.collect::<Vec<_>>();
+        drop((ask, asked, answer, answers));
+        join(clients);
+        join(servers);
     });
 }
 
-/// Some of the sleeping threads give up just as they are woken: another one gets the item, then.
-pub(crate) fn a_wake_up_that_meets_a_time_out_is_not_lost<D: Tested>() {
+/// As many items as patient receivers are pushed, and one more for each that a timed one got.
+pub(crate) fn a_wake_up_that_meets_a_time_out_is_not_lost<C: Shared>() {
     explore(|| {
-        let queue = queue::<usize, D>();
-        let patient = draw(1..3);
-        let timed = (0..draw(1..4)).map(|_| spawn(&queue, |queue| usize::from(queue.pop_timeout(soon()).is_ok())));
+        let (mut tx, rx) = channel::<C, usize>();
+        let patient = draw(1..4);
+        let timed = (0..draw(1..4)).map(|_| {
+            let mut rx = rx.clone();
+            thread::spawn(move || usize::from(rx.pop_timeout(soon()).is_ok()))
+        });
         let timed = timed.collect::<Vec<_>>();
-        let waiters = (0..patient).map(|_| spawn(&queue, |queue| queue.pop().unwrap())).collect::<Vec<_>>();
-        // As many as the patient ones need, and then as many as the others took.
-        (0..patient).for_each(|item| queue.push(item).unwrap());
-        let taken = timed.into_iter().map(|popper| popper.join().unwrap()).sum::<usize>();
-        (0..taken).for_each(|item| queue.push(item).unwrap());
-        waiters.into_iter().for_each(|waiter| assert!(waiter.join().unwrap() < EACH));
-        assert!(queue.is_empty());
+        let waiters = (0..patient).map(|_| {
+            let mut rx = rx.clone();
+            thread::spawn(move || rx.pop().unwrap())
+        });
+        let waiters = waiters.collect::<Vec<_>>();
+        match draw(0..2) {
+            0 => tx.push_batch(&mut vec![0; patient]).unwrap(),
+            _ => (0..patient).for_each(|_| tx.push(0).unwrap()),
+        }
+        let taken = join(timed).into_iter().sum::<usize>();
+        tx.clone().push_batch(&mut vec![0; taken]).unwrap();
+        join(waiters);
+        assert!(tx.is_empty());
     });
 }
 
-/// The same for threads that wait for room.
-pub(crate) fn room_that_meets_a_time_out_is_not_lost<D: Tested>() {
+/// Of queues: lanes are full for their own sender alone.
+pub(crate) fn room_that_meets_a_time_out_is_not_lost<C: Shared>() {
     explore(|| {
-        let queue = queue::<usize, D>();
-        while queue.len() < queue.capacity().min(64) {
-            queue.try_push(0).unwrap();
+        let (mut tx, mut rx) = channel::<C, usize>();
+        while tx.len() < tx.capacity().min(64) {
+            tx.try_push(0).unwrap();
         }
         let patient = draw(1..3);
-        let timed = (0..draw(1..4)).map(|_| spawn(&queue, |queue| usize::from(queue.push_timeout(0, soon()).is_ok())));
+        let timed = (0..draw(1..4)).map(|_| {
+            let mut tx = tx.clone();
+            thread::spawn(move || usize::from(tx.push_timeout(0, soon()).is_ok()))
+        });
         let timed = timed.collect::<Vec<_>>();
-        let waiters = (0..patient).map(|_| spawn(&queue, |queue| queue.push(0).unwrap())).collect::<Vec<_>>();
-        (0..patient).for_each(|_| assert_eq!(queue.pop(), Ok(0)));
-        let pushed = timed.into_iter().map(|pusher| pusher.join().unwrap()).sum::<usize>();
-        (0..pushed).for_each(|_| assert_eq!(queue.pop(), Ok(0)));
-        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        let waiters = (0..patient).map(|_| {
+            let mut tx = tx.clone();
+            thread::spawn(move || tx.push(0).unwrap())
+        });
+        let waiters = waiters.collect::<Vec<_>>();
+        (0..patient).for_each(|_| assert_eq!(rx.pop(), Ok(0)));
+        let pushed = join(timed).into_iter().sum::<usize>();
+        (0..pushed).for_each(|_| assert_eq!(rx.pop(), Ok(0)));
+        join(waiters);
     });
 }
 
-/// One change of the queue wakes one thread, and that one the next: as many as find something.
-pub(crate) fn a_batch_wakes_as_many_as_it_is_for<D: Tested>() {
+/// A batch wakes as many receivers as it has items for, and one that is popped as many senders as it leaves room for.
+pub(crate) fn a_batch_wakes_as_many_as_it_is_for<C: Shared>() {
     explore(|| {
-        let options = Options::new().wait(wait());
         let count = draw(2..6);
-        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::any_queue(count, options).unwrap());
-        let poppers = (0..count).map(|_| spawn(&queue, |queue| assert_eq!(queue.pop(), Ok(0)))).collect::<Vec<_>>();
+        let (mut tx, mut rx) = channel_of::<C, usize>(count);
+        let receivers = (0..count).map(|_| {
+            let mut rx = rx.clone();
+            thread::spawn(move || assert_eq!(rx.pop(), Ok(0)))
+        });
+        let receivers = receivers.collect::<Vec<_>>();
         (0..draw(0..20)).for_each(|_| thread::yield_now());
-        queue.push_batch(&mut vec![0; count]).unwrap();
-        poppers.into_iter().for_each(|popper| popper.join().unwrap());
-        assert!(queue.is_empty());
-        queue.push_batch(&mut vec![0; count]).unwrap();
-        let pushers = (0..count).map(|_| spawn(&queue, |queue| queue.push(0).unwrap())).collect::<Vec<_>>();
+        tx.push_batch(&mut vec![0; count]).unwrap();
+        join(receivers);
+        assert!(tx.is_empty());
+        if C::LANES {
+            return;
+        }
+        tx.push_batch(&mut vec![0; count]).unwrap();
+        let senders = (0..count).map(|_| {
+            let mut tx = tx.clone();
+            thread::spawn(move || tx.push(0).unwrap())
+        });
+        let senders = senders.collect::<Vec<_>>();
         (0..draw(0..20)).for_each(|_| thread::yield_now());
-        assert_eq!(queue.pop_batch(&mut Vec::new(), count), Ok(count));
-        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+        assert_eq!(rx.pop_batch(&mut Vec::new(), count), Ok(count));
+        join(senders);
     });
 }
 
-/// Each thread pushes before it pops, into a queue with room for all of them: none may be told that it is full, or
-/// empty.
-pub(crate) fn answers_are_true<D: Tested>() {
+/// Each thread pushes before it pops, and no more than there is room for.
+pub(crate) fn answers_are_true<C: Shared>() {
     explore(|| {
         let threads = draw(2..5);
-        let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-        let queue: Arc<Queue<usize, D>> = Arc::new(mpmc::any_queue(threads, options).unwrap());
+        let (tx, mut rx) = channel_of::<C, usize>(threads);
         let threads = (0..threads).map(|_| {
-            let rounds = many(draw(1..20));
-            spawn(&queue, move |queue| {
+            let (mut tx, mut rx, rounds) = (tx.clone(), rx.clone(), many(draw(1..20)));
+            thread::spawn(move || {
                 for item in 0..rounds {
-                    while let Err(refused) = queue.try_push(item) {
+                    while let Err(refused) = tx.try_push(item) {
                         assert!(matches!(refused, TryPushError::Busy(_)), "there is room");
                         thread::yield_now();
                     }
-                    while let Err(refused) = queue.try_pop() {
+                    while let Err(refused) = rx.try_pop() {
                         assert_eq!(refused, TryPopError::Busy, "there is an item");
                         thread::yield_now();
                     }
                 }
             })
         });
-        threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
-        assert_eq!((queue.len(), queue.try_pop()), (0, Err(TryPopError::Empty)));
+        join(threads.collect());
+        assert_eq!(rx.try_pop(), Err(TryPopError::Empty));
     });
 }
 
-/// One close wakes all threads that sleep at either side.
-pub(crate) fn a_close_wakes_all<D: Tested>() {
+pub(crate) fn a_close_wakes_all<C: Shared>() {
     explore(|| {
-        let queue = queue::<usize, D>();
+        let (mut tx, rx) = channel::<C, usize>();
         let pops = draw(0..2) == 0;
-        if !pops {
-            while queue.len() < queue.capacity().min(64) {
-                queue.try_push(0).unwrap();
-            }
-        }
         let waiters = (0..draw(1..5)).map(|_| {
-            spawn(&queue, move |queue| match pops {
-                true => assert!(queue.pop().is_err()),
-                false => drop(queue.push(0)),
+            let (mut tx, mut rx) = (tx.clone(), rx.clone());
+            thread::spawn(move || match pops {
+                true => assert!(rx.pop().is_err()),
+                false => while tx.len() < 5_000 && tx.push(0).is_ok() {},
             })
         });
         let waiters = waiters.collect::<Vec<_>>();
         (0..draw(0..20)).for_each(|_| thread::yield_now());
-        queue.close();
-        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
-        // A thread that comes later learns of it at once.
-        assert!(queue.push(0).is_err());
-        assert_eq!(queue.push_timeout(0, Duration::MAX), Err(PushTimeoutError::Closed(0)));
+        tx.close();
+        join(waiters);
+        assert!(tx.push(0).is_err());
+        assert_eq!(tx.push_timeout(0, Duration::MAX), Err(PushTimeoutError::Closed(0)));
     });
 }
 
-/// Senders and receivers go as they please, and only they close the queue: no thread waits for ever, and each item was
-/// popped, came back, or is dropped with the queue. Where a receiver stays to the end, it or another has popped all.
-pub(crate) fn handles_go_in_midstream<D: Tested>() {
+/// Handles come and go; while one receiver stays, no push is refused.
+pub(crate) fn handles_go_in_midstream<C: Shared>() {
     explore(|| {
-        let capacity = capacity();
-        let options = Options::new().wait(wait()).start_at(one_of(&[0, usize::MAX - 20]));
-        let (sender, receiver) = mpmc::any_channel::<Item, D, _, NoStats>(capacity, options).unwrap();
-        let ledger = Ledger::default();
+        let ((tx, rx), ledger) = (channel::<C, Item>(), Ledger::default());
         let stays = draw(0..2) == 0;
-        let receivers = (0..draw(1..4)).map(|consumer| {
-            let receiver = receiver.clone();
-            let most = if stays && consumer == 0 { usize::MAX } else { many(draw(0..40)) };
+        let receivers = (0..draw(1..4)).map(|receiver| {
+            let mut rx = rx.clone();
+            let most = if stays && receiver == 0 { usize::MAX } else { many(draw(0..40)) };
             thread::spawn(move || {
-                let mut numbers = Vec::new();
-                while numbers.len() < most {
-                    let mut items = Vec::new();
-                    let popped = match draw(0..2) {
-                        0 => receiver.pop().map(|item| items.push(item)),
-                        _ => receiver.pop_batch(&mut items, draw(1..9)).map(|count| assert_eq!(count, items.len())),
-                    };
-                    if popped.is_err() {
-                        break;
-                    }
-                    numbers.extend(items.iter().map(|item| item.id));
-                }
+                let mut numbers = pop_all(&mut rx, most / 2, false);
+                rx = rx.clone();
+                numbers.extend(pop_all(&mut rx, most / 2, false));
                 numbers
             })
         });
         let receivers = receivers.collect::<Vec<_>>();
-        let senders = (0..draw(1..4)).map(|producer| {
-            let (sender, ledger, items) = (sender.clone(), ledger.clone(), many(draw(0..40)));
+        let senders = (0..draw(1..4)).map(|sender| {
+            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(draw(0..40)));
             thread::spawn(move || {
-                let mut next = 0;
-                while next < items {
-                    let count = draw(1..9).min(items - next);
-                    let mut batch: Vec<_> = (next..next + count).map(|i| ledger.item(producer * EACH + i)).collect();
-                    let done = sender.push_batch(&mut batch);
-                    next += count - batch.len();
-                    if done.is_err() {
-                        assert!(!stays, "a receiver is there");
-                        break;
-                    }
-                }
-                next
+                drop(tx.clone());
+                let accepted = push_all(&mut tx, &ledger, sender, items, false);
+                assert!(!stays || accepted == items, "a receiver is there");
+                accepted
             })
         });
         let senders = senders.collect::<Vec<_>>();
-        drop((sender, receiver));
-        let accepted = senders.into_iter().map(|sender| sender.join().unwrap()).collect::<Vec<_>>();
-        let popped = receivers.into_iter().map(|receiver| receiver.join().unwrap()).collect::<Vec<_>>();
+        drop((tx, rx));
+        let (accepted, popped) = (join(senders), join(receivers));
         if stays {
             check(&accepted, &popped);
         } else {
             assert!(popped.concat().len() <= accepted.iter().sum());
         }
         ledger.assert_all_dropped();
+    });
+}
+
+/// Of lanes: a pop of many reads on where one has ended.
+pub(crate) fn a_batch_beside_a_lane_that_ends<C: Shared>() {
+    explore(|| {
+        for _ in 0..20 {
+            let (tx, mut rx) = channel::<C, usize>();
+            let (mut second, _others) = (tx.clone(), [tx.clone(), tx.clone()]);
+            let _receivers = [rx.clone(), rx.clone()];
+            let mut fourth = rx.clone();
+            second.push(7).unwrap();
+            drop((tx, second));
+            let other = thread::spawn(move || [rx.try_pop(), rx.try_pop()].into_iter().flatten().count());
+            let batch = fourth.try_pop_batch(&mut Vec::new(), 10).unwrap_or(0);
+            assert!(other.join().unwrap() + batch <= 1);
+        }
     });
 }
