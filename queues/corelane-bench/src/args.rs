@@ -15,10 +15,8 @@ Examples:
   corelane-bench run peers
   corelane-bench run all --quick                 does everything run here?
   corelane-bench run round-trip peers --json results/today.json
-  corelane-bench tune                            which lane::Tuning is best here?
   corelane-bench report results                  writes results/report.html
   corelane-bench coherence                       cache lines that move, counted in an emulator
-  corelane-bench scale                           a model of queues between more threads than there are CPUs
 
 Quote figures of a full run on a machine that does nothing else."
 )]
@@ -32,14 +30,10 @@ pub(crate) enum Command {
     /// Says what there is to run, and what each experiment repeats
     List,
     Run(RunArguments),
-    Tune(TuneArguments),
     Report(ReportArguments),
     Coherence(CoherenceArguments),
-    Scale(ScaleArguments),
     #[command(hide = true)]
     CoherenceGuest(GuestArguments),
-    #[command(hide = true)]
-    CrowdGuest(CrowdArguments),
     #[command(hide = true)]
     LiveGuest(LiveArguments),
 }
@@ -69,35 +63,18 @@ pub(crate) struct RunArguments {
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Finds the best policy of a lane on this machine, in less than a minute, and prints it as code
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  corelane-bench tune                                    a table a value, and the best lane::Tuning
-  corelane-bench run policies --json policies.json       the same, measured for longer and kept
-
-Measure on a machine that does nothing else, and twice: a machine that is shared changes from one minute to the next.")]
-pub(crate) struct TuneArguments {
-    /// Only sees that everything runs: the figures mean nothing
-    #[arg(long)]
-    pub(crate) quick: bool,
-}
-
-/// Makes one HTML page of the results in a directory, or a page of tables, or one plot
+/// Makes one HTML page of the results in a directory, or a page of tables
 #[derive(Args, Debug)]
 pub(crate) struct ReportArguments {
     /// Holds the files that `run --json` wrote; the page is written there too, as report.html
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) directory: PathBuf,
     /// Writes tables instead of the page, as summary.md
-    #[arg(long, conflicts_with = "plot")]
+    #[arg(long)]
     pub(crate) markdown: bool,
     /// Makes the tables of this page anew, such as docs/benchmarks.md, of results in DIR's directories
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["markdown", "plot"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "markdown")]
     pub(crate) page: Option<PathBuf>,
-    /// Writes one plot, such as peers/one.l3, as an SVG file of its own instead of the page
-    #[arg(long, num_args = 2, value_names = ["PLOT", "FILE"])]
-    pub(crate) plot: Option<Vec<String>>,
 }
 
 /// Counts the cache lines that move from thread to thread, in an emulator
@@ -136,38 +113,6 @@ pub(crate) struct GuestArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     pub(crate) cases: Vec<usize>,
-}
-
-/// Models queues between up to 32 threads, in about two minutes: counts from an emulator, costs measured here
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  corelane-bench scale                     with transfers between two CPUs of this machine, measured first
-  corelane-bench scale --transfer 125      with transfers of 125 ns, as between far CPUs
-
-A model, not a measurement: it is printed with its error where two CPUs can check it. Needs the same emulator as
-`corelane-bench coherence`. Exit codes: 0 done, 2 an error, 3 no emulator.")]
-pub(crate) struct ScaleArguments {
-    /// What one transfer of a cache line takes, in nanoseconds [default: a quarter of a bare round trip here]
-    #[arg(long, value_name = "NS")]
-    pub(crate) transfer: Option<f64>,
-
-    /// Measures nothing, and counts with few items and up to 8 threads, at costs that are always the same
-    #[arg(long, conflicts_with = "transfer")]
-    pub(crate) quick: bool,
-}
-
-/// What a crowd in the emulator is told: a queue's number, and costs in picoseconds.
-#[derive(Args, Debug)]
-pub(crate) struct CrowdArguments {
-    pub(crate) queue: usize,
-    pub(crate) access: u64,
-    pub(crate) transfer: u64,
-    pub(crate) pause: u64,
-    #[arg(long)]
-    pub(crate) alone: bool,
-    #[arg(long)]
-    pub(crate) quick: bool,
 }
 
 /// What runs in namespaces of its own. What it plays comes on the standard input.

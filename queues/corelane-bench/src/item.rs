@@ -1,13 +1,16 @@
 //! The items: numbered, and of any size.
 
+use crate::contenders::{Rx, Tx};
+use crate::measure::{Made, Slices, Streams, Words};
 use std::hint::black_box;
+use std::rc::Rc;
 
 /// An item that carries a number, so that the receiving end can check order and loss.
 pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
     /// Size in bytes.
     const BYTES: usize;
     /// A stock from which items are made, made itself before the measurement.
-    type Stock: 'static;
+    type Stock: Send + 'static;
 
     /// A new stock.
     fn stock() -> Self::Stock;
@@ -20,6 +23,27 @@ pub(crate) trait Item: Copy + Default + Send + Sync + 'static {
 
     /// The value that the item of this number must contain.
     fn due(number: u64) -> u64;
+
+    /// What is measured with items of one word only.
+    fn words<X: Tx<Self>, R: Rx<Self>>(_: &Rc<Made<X, R>>) -> Option<Rc<dyn Words>> {
+        None
+    }
+
+    /// The same of a queue whose calls wait.
+    fn streams<X: Tx<Self>, R: Rx<Self>>(_: Made<X, R>) -> Option<Rc<dyn Streams>> {
+        None
+    }
+
+    /// The same of a queue's calls with slices.
+    fn slices<X, R, F, G>(_: Made<(X, F), (R, G)>) -> Option<Rc<dyn Slices>>
+    where
+        X: Send + 'static,
+        R: Send + 'static,
+        F: Fn(&mut X, &[Self]) -> usize + Send + 'static,
+        G: Fn(&mut R, &mut [Self]) -> usize + Send + 'static,
+    {
+        None
+    }
 }
 
 /// The smallest item. It travels in registers on both sides.
@@ -42,6 +66,24 @@ impl Item for u64 {
     #[inline(always)]
     fn due(number: u64) -> u64 {
         number
+    }
+
+    fn words<X: Tx<u64>, R: Rx<u64>>(made: &Rc<Made<X, R>>) -> Option<Rc<dyn Words>> {
+        Some(made.clone())
+    }
+
+    fn streams<X: Tx<u64>, R: Rx<u64>>(made: Made<X, R>) -> Option<Rc<dyn Streams>> {
+        Some(Rc::new(made))
+    }
+
+    fn slices<X, R, F, G>(made: Made<(X, F), (R, G)>) -> Option<Rc<dyn Slices>>
+    where
+        X: Send + 'static,
+        R: Send + 'static,
+        F: Fn(&mut X, &[u64]) -> usize + Send + 'static,
+        G: Fn(&mut R, &mut [u64]) -> usize + Send + 'static,
+    {
+        Some(Rc::new(made))
     }
 }
 

@@ -1,8 +1,7 @@
 //! `corelane-bench`: repeats the papers' evaluations of inter-core queues, beside the crates people use today.
 //!
-//! - `experiments/` holds one file for each experiment, all of one form: the source it repeats, its parameters, its
-//!   panels;
-//! - `contenders/` has one type for each queue, and `measure/` has the loops that are compiled for each of them;
+//! - `experiments/` has a function for each experiment, which makes a plan of panels and cases;
+//! - `contenders/` has a line for each queue, and `measure/` has the loops that are compiled for each of them;
 //!   `roofline.rs` measures the bare machine;
 //! - `rig.rs` starts the threads of a measurement together, times them and notices hangs; `runner.rs` makes rounds of
 //!   measurements; `record.rs` is their stored form;
@@ -13,7 +12,6 @@
 mod application;
 mod args;
 mod coherence;
-mod contender;
 mod contenders;
 mod counters;
 mod experiments;
@@ -23,7 +21,6 @@ mod live;
 mod machine;
 mod measure;
 mod plan;
-mod progress;
 mod published;
 mod raw;
 mod record;
@@ -31,24 +28,20 @@ mod report;
 mod rig;
 mod roofline;
 mod runner;
-mod scale;
 mod setting;
 mod slip;
 mod stats;
-mod table;
 mod topology;
-mod tune;
 
 use args::{Arguments, Command, ReportArguments, RunArguments};
 use clap::Parser;
-use plan::Experiment;
-use progress::Meter;
+use experiments::Experiment;
 use runner::Effort;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: raw::Allocator = raw::Allocator;
@@ -62,13 +55,7 @@ fn main() -> ExitCode {
         }
         Command::List => list().map(success),
         Command::Run(arguments) => run(&arguments).map(success),
-        Command::Tune(arguments) => print(&tune::run(arguments.quick)).map(success),
         Command::Report(arguments) => report(&arguments).map(success),
-        Command::Scale(arguments) => scale::run(&arguments).and_then(|(text, code)| print(&text).map(|()| code)),
-        Command::CrowdGuest(arguments) => {
-            coherence::crowd_guest(&arguments);
-            Ok(ExitCode::SUCCESS)
-        }
         Command::CoherenceGuest(arguments) => coherence::guest(&arguments).map(success),
         Command::LiveGuest(arguments) => live::guest(arguments.quick).map(success),
     };
@@ -82,32 +69,27 @@ fn main() -> ExitCode {
 }
 
 fn list() -> Result<(), String> {
-    let width = experiments::ALL.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let all = experiments::all();
+    let width = all.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for experiment in experiments::ALL {
-        out += &format!("{:width$}  {}\n", experiment.name, experiment.title);
-        out += &format!("{:width$}  repeats {}\n", "", experiment.repeats);
+    for Experiment { name, texts, .. } in all {
+        out += &format!("{name:width$}  {}\n{:width$}  repeats {}\n", texts.title, "", texts.repeats);
     }
     print(&out)
 }
 
 /// The experiments of these names, each once.
-fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
-    let mut chosen: Vec<&Experiment> = Vec::new();
-    for name in names {
-        let matching: Vec<_> =
-            experiments::ALL.iter().filter(|experiment| name == "all" || experiment.name == name).collect();
-        if matching.is_empty() {
-            let known: Vec<_> = experiments::ALL.iter().map(|experiment| experiment.name).collect();
-            return Err(format!("no experiment is called '{name}'; choose one of {}", known.join(", ")));
-        }
-        for experiment in matching {
-            if chosen.iter().all(|other| other.name != experiment.name) {
-                chosen.push(experiment);
-            }
-        }
+fn chosen(names: &[String]) -> Result<Vec<Experiment>, String> {
+    let mut all = experiments::all();
+    let known = all.iter().map(|experiment| experiment.name).collect::<Vec<_>>();
+    if let Some(name) = names.iter().find(|name| *name != "all" && !known.contains(&name.as_str())) {
+        return Err(format!("no experiment is called '{name}'; choose one of {}", known.join(", ")));
     }
-    Ok(chosen)
+    // In the order in which they are named.
+    let at = |experiment: &Experiment| names.iter().position(|name| name == "all" || name == experiment.name);
+    all.retain(|experiment| at(experiment).is_some());
+    all.sort_by_key(at);
+    Ok(all)
 }
 
 fn run(arguments: &RunArguments) -> Result<(), String> {
@@ -129,10 +111,8 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
     };
     let mut records = Vec::new();
     for experiment in experiments {
-        let mut meter = Meter::new(experiment.name);
-        let record = runner::run(experiment, &effort, &mut meter);
-        drop(meter);
-        print(&table::render(&record))?;
+        let record = runner::run(&experiment, &effort, &mut progress(experiment.name));
+        print(&report::shown(&record))?;
         records.push(record);
     }
     if let (Some(file), Some(path)) = (&mut file, &arguments.json) {
@@ -145,10 +125,19 @@ fn run(arguments: &RunArguments) -> Result<(), String> {
     Ok(())
 }
 
-fn report(arguments: &ReportArguments) -> Result<(), String> {
-    if let Some([name, file]) = arguments.plot.as_deref() {
-        return report::write_plot(&arguments.directory, name, Path::new(file));
+/// Reports the progress of a run now and then, on the standard error.
+fn progress(experiment: &str) -> impl FnMut(&str, usize, usize, Duration) {
+    const EVERY: Duration = Duration::from_secs(10);
+    let mut last = Instant::now();
+    move |what, done, of, left| {
+        if last.elapsed() > EVERY {
+            last = Instant::now();
+            eprintln!("{experiment}: {} %, {} s left, {what}", 100 * done / of, left.as_secs());
+        }
     }
+}
+
+fn report(arguments: &ReportArguments) -> Result<(), String> {
     if let Some(page) = &arguments.page {
         return report::write_page(&arguments.directory, page);
     }

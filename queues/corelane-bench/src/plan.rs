@@ -1,9 +1,9 @@
 //! The plan of an experiment: panels of cases.
 
-use crate::contender::{Batches, Kind, ManyToMany, Pair, Waits};
-use crate::contenders::FastForwardTuned;
+use crate::contenders::many::Many;
+use crate::contenders::{Kind, Queue, fast_forward_tuned};
 use crate::item::Item;
-use crate::measure::{self, AGES, Metric, Outcome, PERCENTILES, Pace, Rate};
+use crate::measure::{Metric, Outcome};
 use crate::roofline;
 use crate::setting::Setting;
 use crate::slip;
@@ -12,30 +12,6 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
-
-/// One of the papers' experiments, or one of ours.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Experiment {
-    pub(crate) name: &'static str,
-    /// The title, in one line.
-    pub(crate) title: &'static str,
-    /// Paper, section, figure or table.
-    pub(crate) repeats: &'static str,
-    /// What the result shows, and answers to a reader's likely questions.
-    pub(crate) about: &'static str,
-    pub(crate) parameters: &'static [Parameter],
-    /// Fills in the panels.
-    pub(crate) plan: fn(&mut Plan),
-}
-
-/// A fixed value of an experiment and its source.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    pub(crate) here: &'static str,
-    /// The paper's value. `None` if the paper does not give one, so that the value is ours.
-    pub(crate) paper: Option<&'static str>,
-}
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,67 +155,46 @@ impl Panel {
         self.cases.push(Case { series: series.into(), kind, xs: xs.to_vec(), least, run: Box::new(run) });
     }
 
-    /// One call an item on both sides.
-    pub(crate) fn one_by_one<P: Pair<T>, T: Item>(&mut self, x: f64, capacity: usize) {
-        let run = move |setting: &Setting| measure::one_by_one::<P, T>(setting, capacity);
-        self.case(P::name(), P::KIND, &[x], far_above(capacity), run);
-    }
-
-    /// Slices of `BATCH` on both sides.
-    pub(crate) fn in_batches<P: Batches<T>, T: Item, const BATCH: usize>(&mut self, x: f64, capacity: usize) {
-        let run = move |setting: &Setting| measure::in_batches::<P, T, BATCH>(setting, capacity);
-        self.case(P::name(), P::KIND, &[x], far_above(capacity), run);
-    }
-
-    /// One item there and back.
-    pub(crate) fn round_trip<P: Pair<T>, T: Item>(&mut self, x: f64, capacity: usize) {
-        let run = move |setting: &Setting| measure::round_trip::<P, T>(setting, capacity);
-        self.case(P::name(), P::KIND, &[x], 2000, run);
-    }
-
-    /// One-way latency of items that are due at set times. The x are the percentiles.
-    pub(crate) fn paced<P: Pair<u64>>(&mut self, capacity: usize, pace: Pace) {
-        let run = move |setting: &Setting| measure::paced::<P>(setting, capacity, pace);
-        self.case(P::name(), P::KIND, &PERCENTILES, far_above(capacity), run);
-    }
-
-    /// The age of items at a given rate. The x are the percentiles.
-    pub(crate) fn aged<P: Pair<u64>>(&mut self, capacity: usize, rate: impl Fn(&Setting) -> Rate + 'static) {
-        let run = move |setting: &Setting| measure::aged::<P>(setting, capacity, rate(setting));
-        self.case(P::name(), P::KIND, &AGES, far_above(capacity), run);
-    }
-
-    /// Several queues whose ends wait as the contender does.
-    pub(crate) fn waiting<P: Waits<T>, T: Item>(&mut self, x: f64, capacity: usize, pairs: usize) {
-        let run = move |setting: &Setting| measure::waiting::<P, T>(setting, capacity, pairs);
-        self.case(P::name(), P::KIND, &[x], far_above(capacity) * pairs as u64, run);
-    }
-
-    /// Several queues whose ends give up their time slice when they can neither push nor pop.
-    pub(crate) fn yielding<P: Pair<T>, T: Item>(&mut self, x: f64, capacity: usize, pairs: usize) {
-        let run = move |setting: &Setting| measure::yielding::<P, T>(setting, capacity, pairs);
-        let name = format!("{} + yield", P::name());
-        self.case(name, P::KIND, &[x], far_above(capacity) * pairs as u64, run);
-    }
-
-    /// From many threads to many, as far as the contender allows.
-    pub(crate) fn hand_over<M: ManyToMany>(&mut self, x: f64, putters: usize, takers: usize) {
-        if takers > 1 && M::ONE_TAKER {
-            let name = format!("{} to several", M::name());
-            if self.left_out.iter().all(|(known, _)| *known != name) {
-                self.leave_out(name, "has one receiver");
-            }
-            return;
+    /// Adds a case for each of these queues.
+    pub(crate) fn queues<T: Item>(
+        &mut self,
+        queues: impl IntoIterator<Item = Queue<T>>,
+        xs: &[f64],
+        least: u64,
+        run: impl Fn(&Queue<T>, &Setting) -> Outcome + Clone + 'static,
+    ) {
+        for queue in queues {
+            let run = run.clone();
+            self.case(queue.name.clone(), queue.kind, xs, least, move |setting| run(&queue, setting));
         }
-        let run = move |setting: &Setting| measure::hand_over::<M>(setting, putters, takers);
-        self.case(M::name(), M::KIND, &[x], 1000, run);
+    }
+
+    /// One call an item on both sides.
+    pub(crate) fn one_by_one<T: Item>(&mut self, queues: impl IntoIterator<Item = Queue<T>>, x: f64, capacity: usize) {
+        let run = move |queue: &Queue<T>, setting: &Setting| queue.runs.one_by_one(setting, capacity);
+        self.queues(queues, &[x], far_above(capacity), run);
+    }
+
+    /// From many threads to many, as far as the contenders allow.
+    pub(crate) fn hand_over(&mut self, queues: &[Many], x: f64, putters: usize, takers: usize) {
+        for queue in queues {
+            if takers > 1 && queue.has_one_taker {
+                let name = format!("{} to several", queue.name);
+                if self.left_out.iter().all(|(known, _)| *known != name) {
+                    self.leave_out(name, "has one receiver");
+                }
+                continue;
+            }
+            let runs = queue.runs.clone();
+            let run = move |setting: &Setting| runs.hand_over(setting, putters, takers);
+            self.case(queue.name, queue.kind, &[x], 1000, run);
+        }
     }
 
     /// FastForward with a slip tuned for one queue on these CPUs.
     pub(crate) fn tuned_fast_forward(&mut self, x: f64, capacity: usize) {
-        self.case(<FastForwardTuned as Pair<u64>>::name(), Kind::Paper, &[x], far_above(capacity), move |setting| {
-            FastForwardTuned::slip(slip::for_one_queue(setting, capacity));
-            measure::one_by_one::<FastForwardTuned, u64>(setting, capacity)
+        self.case(slip::TUNED, Kind::Paper, &[x], far_above(capacity), move |setting| {
+            fast_forward_tuned(slip::for_one_queue(setting, capacity)).runs.one_by_one(setting, capacity)
         });
     }
 

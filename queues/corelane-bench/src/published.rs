@@ -115,12 +115,45 @@ impl Number {
         let first = self.experiment.as_deref().map(|experiment| (experiment, self.ours.as_ref()));
         first.into_iter().chain(self.also.iter().map(|also| (&*also.experiment, Some(&also.ours))))
     }
+
+    /// Its place, and the machine.
+    fn whole_place(&self) -> String {
+        [Some(&self.place), self.machine.as_ref()].into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Published {
     /// Reads the data file, which is part of the program.
     pub(crate) fn load() -> Self {
         toml::from_str(include_str!("../data/published.toml")).expect("data/published.toml is checked by a test")
+    }
+}
+
+impl Published {
+    /// The numbers that this experiment repeats: what each says, as printed, ours, and its place.
+    pub(crate) fn beside(&self, record: &Record) -> Vec<[String; 4]> {
+        let repeated = |number| Number::repeated(number).map(move |(name, ours)| (number, name, ours));
+        let of_it = self.numbers.iter().flat_map(repeated).filter(|(_, name, _)| *name == record.experiment);
+        let row = |(number, _, ours): (&Number, _, Option<&Ours>)| {
+            let here = ours.map_or(Ok("see the plot".to_owned()), |ours| ours.find(record));
+            let paper = &self.papers[&number.paper].title;
+            let here = here.unwrap_or_else(|reason| reason);
+            [number.says.clone(), number.printed.clone(), here, format!("{paper}: {}", number.whole_place())]
+        };
+        of_it.map(row).collect()
+    }
+
+    /// All numbers of a paper: as printed, what each says, its place, and which experiments repeat it.
+    pub(crate) fn rows(&self, paper: &str) -> Vec<[String; 4]> {
+        let of_it = self.numbers.iter().filter(|number| number.paper == paper);
+        let row = |number: &Number| {
+            let repeated = match &number.not_repeated {
+                None => number.repeated().map(|(experiment, _)| experiment).collect::<Vec<_>>().join(", "),
+                Some(reason) => format!("not: {reason}"),
+            };
+            [number.printed.clone(), number.says.clone(), number.whole_place(), repeated]
+        };
+        of_it.map(row).collect()
     }
 }
 
@@ -209,13 +242,13 @@ mod tests {
 
     #[test]
     fn every_number_is_repeated_or_says_why_not() {
-        let published = Published::load();
+        let (published, experiments) = (Published::load(), experiments::all());
         for number in &published.numbers {
             let name = format!("{} {} {}", number.paper, number.place, number.printed);
             assert!(published.papers.contains_key(&number.paper), "{name}");
             assert!(number.experiment.is_some() != number.not_repeated.is_some(), "{name}");
             for (experiment, _) in number.repeated() {
-                let known = experiments::ALL.iter().find(|known| known.name == experiment);
+                let known = experiments.iter().find(|known| known.name == experiment);
                 assert!(known.is_some(), "{name}: no experiment {experiment}");
             }
             assert!((number.ours.is_none() && number.also.is_none()) || number.experiment.is_some(), "{name}");
@@ -225,8 +258,8 @@ mod tests {
     #[test]
     fn every_experiment_that_repeats_a_paper_has_its_numbers() {
         let published = Published::load();
-        for experiment in experiments::ALL {
-            let repeats_a_paper = !experiment.repeats.starts_with("no paper");
+        for experiment in experiments::all() {
+            let repeats_a_paper = !experiment.texts.repeats.starts_with("no paper");
             let numbers =
                 published.numbers.iter().flat_map(Number::repeated).filter(|(name, _)| *name == experiment.name);
             // Figure 5 has no numbers: a design either hangs or does not.
@@ -238,12 +271,13 @@ mod tests {
     /// Every experiment measures the numbers that the report shows beside published ones.
     #[test]
     fn every_number_of_ours_is_measured() {
+        let experiments = experiments::all();
         let place = |near| Place { near, cpus: [Cpu(0), Cpu(1)] };
         let published = Published::load();
         let repeated = |number| Number::repeated(number).map(move |(name, ours)| (number, name, ours));
         for (number, name, ours) in published.numbers.iter().flat_map(repeated) {
             let Some(ours) = ours else { continue };
-            let experiment = experiments::ALL.iter().find(|known| known.name == name).unwrap();
+            let experiment = experiments.iter().find(|known| known.name == name).unwrap();
             let mut plan = Plan::new(vec![place(Near::L3), place(Near::Machine)]);
             (experiment.plan)(&mut plan);
             let ids = match ours.pair {

@@ -101,16 +101,6 @@ pub(crate) mod directory {
     const PAUSE: u64 = 4;
     const RESUME: u64 = 5;
     const END: u64 = 6;
-    const CROWD: u64 = 7;
-
-    /// The costs of actions on the clocks of a crowd, in units that the caller chooses.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[repr(C)]
-    pub(crate) struct Costs {
-        pub(crate) access: u64,
-        pub(crate) transfer: u64,
-        pub(crate) pause: u64,
-    }
 
     /// Sends these words to the directory. Without a directory nothing happens, because no kernel knows the system
     /// call.
@@ -120,8 +110,7 @@ pub(crate) mod directory {
             /// As in `directory.c`.
             const MARK: libc::c_long = 0xC0DE;
             let [what, a, b, c, d] = std::array::from_fn(|i| words.get(i).copied().unwrap_or(0));
-            // SAFETY: a system call that does not exist touches nothing. The directory only reads its arguments, and
-            // the memory to which `crowd` makes them point.
+            // SAFETY: a system call that does not exist touches nothing, and the directory only reads its arguments.
             unsafe { libc::syscall(MARK, what, a, b, c, d) };
         }
         #[cfg(not(target_os = "linux"))]
@@ -136,14 +125,6 @@ pub(crate) mod directory {
     /// Ends the case of this number, in which `items` items went through.
     pub(crate) fn end(case: usize, items: u64) {
         mark([END, case as u64, items]);
-    }
-
-    /// Announces `threads` threads, which run on the directory's clocks until the case is over.
-    pub(crate) fn crowd(threads: usize, seed: u64, costs: &Costs) {
-        /// As in `directory.c`.
-        static PROBE: u64 = u64::from_be_bytes(*b"corelane");
-        let [costs, probe] = [(&raw const *costs).addr(), (&raw const PROBE).addr()];
-        mark([CROWD, threads as u64, seed, costs as u64, probe as u64]);
     }
 
     /// Has the memory at this place counted separately.

@@ -1,6 +1,6 @@
 //! The stored form of a run: every sample, and the facts it depends on.
 
-use crate::contender::Kind;
+use crate::contenders::Kind;
 use crate::counters::Counts;
 use crate::machine::Machine;
 use crate::plan::Scale;

@@ -1,15 +1,15 @@
 //! Carries out a plan: rounds in rotated order, every sample kept.
 
+use crate::experiments::Experiment;
 use crate::machine::Machine;
 use crate::measure::{Failure, Metric, Reading};
-use crate::plan::{Experiment, Panel, Plan};
-use crate::record::{
-    AxisRecord, Bare, FORMAT, LeftOut, PanelRecord, ParameterRecord, Point, Record, Sample, SeriesRecord,
-};
+use crate::plan::{Panel, Plan};
+use crate::record::{AxisRecord, Bare, FORMAT, LeftOut, PanelRecord, Point, Record, Sample, SeriesRecord};
 use crate::roofline;
 use crate::setting::Setting;
 use crate::stats::Summary;
 use crate::topology::{self, Cpu};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The amount of work in a run.
@@ -37,14 +37,17 @@ impl Effort {
     }
 }
 
-/// Receives the progress of a run.
-pub(crate) trait Watcher {
-    /// A measurement begins: its name, how many are done of how many, and about how long the rest takes.
-    fn begins(&mut self, what: &str, done: usize, of: usize, left: Duration);
-}
+/// Receives the progress of a run: the name of the measurement that begins, how many are done of how many, and about how
+/// long the rest takes.
+pub(crate) trait Watcher: FnMut(&str, usize, usize, Duration) {}
+
+impl<F: FnMut(&str, usize, usize, Duration)> Watcher for F {}
 
 /// The most items of a sample, whatever the rate.
 const MOST: u64 = 1_000_000_000;
+
+/// The most items of a sample that only shows that the case runs.
+const MOST_QUICK: u64 = 5_000;
 
 /// The state of a case during a run.
 #[derive(Debug, Default)]
@@ -64,21 +67,24 @@ impl Track {
 }
 
 /// Runs an experiment.
-pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Watcher) -> Record {
+pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut impl Watcher) -> Record {
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
     let clock = Instant::now();
     let mut plan = Plan::new(topology::places());
     (experiment.plan)(&mut plan);
+    if effort.quick {
+        plan.panels.iter_mut().for_each(one_of_each);
+    }
     let mut tracks: Vec<Vec<Track>> =
         plan.panels.iter().map(|panel| panel.cases.iter().map(|_| Track::default()).collect()).collect();
 
     let mut bare = bare_pairs(&plan);
 
-    // Round 0 is not counted. It finds how many items a sample takes, warms everything up, and meets the hangs.
+    // Round 0 is not counted, and a quick run does without. It finds how many items a sample takes, warms everything up, and meets the hangs.
     let cases: usize = plan.panels.iter().map(|panel| panel.cases.len()).sum();
     let of = cases * (effort.rounds + 1);
     let mut done = 0;
-    for round in 0..=effort.rounds {
+    for round in usize::from(effort.quick)..=effort.rounds {
         for bare in &mut bare {
             if let Some((trip, running)) = raw_round_trip(bare.cpus, effort) {
                 bare.round_trip_ns.push(trip);
@@ -89,7 +95,7 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
             for index in order(panel, round) {
                 let case = &panel.cases[index];
                 let left = time_left(&tracks, effort, round, of - done);
-                watcher.begins(&format!("{}, {}", panel.title, case.series), done, of, left);
+                watcher(&format!("{}, {}", panel.title, case.series), done, of, left);
                 done += 1;
                 let track = &mut tracks[p][index];
                 if track.is_over() {
@@ -105,6 +111,9 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
                     };
                     (case.run)(&setting)
                 };
+                if effort.quick {
+                    track.count = case.least.min(MOST_QUICK);
+                }
                 let begun = Instant::now();
                 let outcome = if round == 0 {
                     calibrate(case.least, effort.sample, measure).map(|count| {
@@ -137,18 +146,10 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
     Record {
         format: FORMAT,
         experiment: experiment.name.to_owned(),
-        title: experiment.title.to_owned(),
-        repeats: experiment.repeats.to_owned(),
-        about: experiment.about.to_owned(),
-        parameters: experiment
-            .parameters
-            .iter()
-            .map(|parameter| ParameterRecord {
-                name: parameter.name.to_owned(),
-                here: parameter.here.to_owned(),
-                paper: parameter.paper.map(str::to_owned),
-            })
-            .collect(),
+        title: experiment.texts.title.clone(),
+        repeats: experiment.texts.repeats.clone(),
+        about: experiment.texts.about.clone(),
+        parameters: experiment.texts.parameters(),
         quick: effort.quick,
         rounds: effort.rounds,
         sample_seconds: effort.sample.as_secs_f64(),
@@ -159,6 +160,12 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut dyn Wa
         machine,
         panels,
     }
+}
+
+/// Leaves one case of each contender, that of its first x.
+fn one_of_each(panel: &mut Panel) {
+    let mut seen = BTreeSet::new();
+    panel.cases.retain(|case| seen.insert(case.series.clone()));
 }
 
 /// The cases of a panel in the order of this round: x by x. At each x every contender comes once, and each round starts
@@ -356,7 +363,8 @@ fn taken(bare: &Bare) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::Kind;
+    use crate::contenders::Kind;
+    use crate::experiments::Texts;
     use crate::measure::Outcome;
     use crate::plan::View;
     use crate::topology::{Near, Place};
@@ -451,12 +459,9 @@ mod tests {
     fn what_all_lack_is_said_once() {
         let experiment = Experiment {
             name: "x",
-            title: "",
-            repeats: "",
-            about: "",
-            parameters: &[],
+            texts: Texts::default(),
             plan: |plan| {
-                let unable = |_: &Setting| Err(crate::contender::Unable::because("no files").into());
+                let unable = |_: &Setting| Err(crate::contenders::Unable::because("no files").into());
                 let panel = plan.panel("p", "p", None, None, View::NANOSECONDS);
                 panel.case("a", Kind::Crate, &[0.0], 1, unable);
                 panel.case("b", Kind::Crate, &[0.0], 1, unable);
@@ -469,19 +474,14 @@ mod tests {
                 panel.case("a", Kind::Crate, &[2.0], 1, reading);
             },
         };
-        let record = run(&experiment, &Effort { rounds: 2, ..Effort::quick() }, &mut Silent);
+        let record =
+            run(&experiment, &Effort { quick: false, rounds: 2, ..Effort::quick() }, &mut |_: &str, done, of, _| {
+                assert!(done < of)
+            });
         let names = |panel: &PanelRecord| -> Vec<String> {
             panel.left_out.iter().map(|left_out| left_out.name.clone()).collect()
         };
         assert_eq!(record.panels.iter().map(names).collect::<Vec<_>>(), [["all"], ["a"], ["a"]]);
-    }
-
-    struct Silent;
-
-    impl Watcher for Silent {
-        fn begins(&mut self, _: &str, done: usize, of: usize, _: Duration) {
-            assert!(done < of);
-        }
     }
 
     thread_local! {
@@ -492,10 +492,7 @@ mod tests {
     fn what_hangs_is_recorded_and_not_run_again() {
         let experiment = Experiment {
             name: "x",
-            title: "",
-            repeats: "",
-            about: "",
-            parameters: &[],
+            texts: Texts::default(),
             plan: |plan| {
                 let panel = plan.panel("p", "p", None, None, View::NANOSECONDS);
                 panel.view(View::CPU_NANOSECONDS);
@@ -510,7 +507,10 @@ mod tests {
                 });
             },
         };
-        let record = run(&experiment, &Effort { rounds: 2, ..Effort::quick() }, &mut Silent);
+        let record =
+            run(&experiment, &Effort { quick: false, rounds: 2, ..Effort::quick() }, &mut |_: &str, done, of, _| {
+                assert!(done < of)
+            });
         RUNS.with(|runs| assert_eq!(*runs.borrow(), ["good", "good", "bad", "good", "good"]));
         assert_eq!(record.panels.len(), 2);
         let panel = &record.panels[0];

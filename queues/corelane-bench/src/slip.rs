@@ -1,33 +1,36 @@
 //! Measures FastForward's slip for this machine. That this is necessary is the B-Queue paper's objection to it.
 
-use crate::contenders::FastForwardTuned;
-use crate::measure::{Drain, Outcome, fan, one_by_one};
+use crate::contenders::{Queue, fast_forward_tuned};
+use crate::measure::{Drain, Outcome};
 use crate::setting::Setting;
 use corelane_papers::fast_forward::Slip;
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
+/// The name of FastForward with such a slip.
+pub(crate) const TUNED: &str = "FastForward, tuned slip";
+
 /// The CPUs, the capacity of a queue, and the number of queues.
 type Key = ([Option<usize>; 2], usize, usize);
 
 /// The best of the slips tried for one queue of this capacity on these CPUs.
 pub(crate) fn for_one_queue(setting: &Setting, capacity: usize) -> Slip {
-    best(setting, capacity, 1, |setting| one_by_one::<FastForwardTuned, u64>(setting, capacity))
+    best(setting, capacity, 1, |queue, setting| queue.runs.one_by_one(setting, capacity))
 }
 
 /// The best slip for this many queues.
 pub(crate) fn for_queues(setting: &Setting, capacity: usize, queues: usize) -> Slip {
     match queues {
         1 => for_one_queue(setting, capacity),
-        _ => best(setting, capacity, queues, |setting| {
-            fan::<FastForwardTuned>(setting, capacity, queues, Drain::OneThread)
+        _ => best(setting, capacity, queues, |queue, setting| {
+            queue.words().fan(setting, capacity, queues, Drain::OneThread)
         }),
     }
 }
 
 /// Measured once and then stored.
-fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Setting) -> Outcome) -> Slip {
+fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Queue<u64>, &Setting) -> Outcome) -> Slip {
     static KNOWN: Mutex<Option<HashMap<Key, Slip>>> = Mutex::new(None);
     let key = (setting.cpus.map(|cpu| cpu.map(|cpu| cpu.0)), capacity, queues);
     let known = |known: &Option<HashMap<Key, Slip>>| known.as_ref()?.get(&key).copied();
@@ -37,8 +40,7 @@ fn best(setting: &Setting, capacity: usize, queues: usize, measure: impl Fn(&Set
     let setting = Setting { count: if setting.quick { 10_000 } else { 300_000 }, counting: false, ..*setting };
     let mut best: Option<(Duration, Slip)> = None;
     for slip in candidates(setting.quick) {
-        FastForwardTuned::slip(slip);
-        if let Ok(reading) = measure(&setting)
+        if let Ok(reading) = measure(&fast_forward_tuned(slip), &setting)
             && best.is_none_or(|(wall, _)| reading.wall < wall)
         {
             best = Some((reading.wall, slip));

@@ -48,26 +48,6 @@ fn the_directory_counts_bare_words_right() {
     assert!(!table.contains("elsewhere"), "{table}");
 }
 
-/// A thread that has lost a race keeps away for a while, so that the others lose fewer. Between eight threads of
-/// `ticket` 1.2 compare-and-swaps an item fail here; where a thread comes back at once 5.4.
-#[test]
-fn threads_that_lose_a_race_keep_away() {
-    let Some(output) = emulated(&["scale", "--quick"]) else { return };
-    let printed = text(&output.stdout);
-    assert!(output.status.success(), "{printed}{}", text(&output.stderr));
-    let (_, failed) = printed.split_once("failed compare-and-swaps").expect("a table of them");
-    let row = failed.lines().find(|line| line.trim_start().starts_with("ticket")).expect("a row for each queue");
-    let at_four: f64 = row.split_whitespace().last().expect("a column").parse().expect("a number");
-    assert!((0.01..2.5).contains(&at_four), "{printed}");
-    // One seed, one way to switch, but for threads that sleep.
-    let rows = |printed: &str| -> Vec<String> {
-        printed.lines().filter(|line| line.contains("spinning")).map(str::to_owned).collect()
-    };
-    assert!(rows(&printed).len() >= 3 * 4, "{printed}");
-    let again = emulated(&["scale", "--quick"]).expect("there was an emulator");
-    assert_eq!(rows(&printed), rows(&text(&again.stdout)));
-}
-
 #[test]
 fn an_unknown_queue_is_one_clear_error() {
     let output = bench(&["coherence", "lain"]);

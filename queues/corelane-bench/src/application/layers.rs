@@ -5,7 +5,7 @@
 //! and DNS. Elements are words, as FastForward and B-Queue carry them: the number of a record in the trace, which
 //! stands for the pointer to a packet, and a result.
 
-use super::{Application, EachRing, Trace, each_ring};
+use super::{Application, Ring, Trace, rings};
 use corelane_net::capture::Record;
 use corelane_net::conversation::{Conversation, Ending, Limits, Observer, Partition};
 use corelane_net::decode::{Tunnel, datagram, locate};
@@ -72,6 +72,11 @@ impl Application for Layers {
     /// "Each thread is bound to a dedicated core" (section 5.1).
     const PINNED: bool = true;
 
+    /// Batches of 256 to the application stages and from them.
+    fn rings() -> Vec<Ring<u64, u64>> {
+        rings([256, 256], (|ring| ring, |ring| ring))
+    }
+
     fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -108,12 +113,4 @@ impl Application for Layers {
     fn answer(main: Answer, _: Vec<()>) -> Answer {
         main
     }
-}
-
-/// A ring of words as it is.
-type Words<P> = P;
-
-/// Every ring, with batches of 256 to the application stages and from them.
-pub(crate) fn each_ring_of_layers(each: &mut impl EachRing<Layers>) {
-    each_ring!(each, Words, 256, 256);
 }

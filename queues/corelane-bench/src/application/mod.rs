@@ -32,18 +32,20 @@ mod pointers;
 pub(crate) mod portscans;
 mod trace;
 
-pub(crate) use pointers::Pointers;
+pub(crate) use pointers::pointers;
 pub(crate) use trace::Trace;
 
-use crate::contender::Pair;
+use crate::contenders::{self as queues, Kind, PAPER_BATCH, PAPER_TICKS, Queue, Rx, Tx, Unable, designs};
 use crate::item::Item;
-use crate::measure::{Failure, Reading};
+use crate::measure::{Boxed, Failure, Reading};
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
 use crate::setting::Setting;
+use crate::slip;
 use crate::topology::{Cpu, cpus};
 use corelane_net::capture::Record;
 use std::fmt::Debug;
 use std::hint::spin_loop;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
@@ -62,6 +64,9 @@ pub(crate) trait Application: Send + Sync + 'static {
     /// Whether each thread has a CPU of its own, if there are enough. Otherwise the kernel places the threads.
     const PINNED: bool;
 
+    /// Every printed and every safe ring.
+    fn rings() -> Vec<Ring<Self::Packet, Self::Report>>;
+
     fn trace(&self) -> &Trace;
 
     /// Decodes the record of this number: the sum of its addresses, and its element. `None` for one that is left out.
@@ -78,34 +83,64 @@ pub(crate) trait Application: Send + Sync + 'static {
     fn answer(main: Self::Main, locals: Vec<Self::Local>) -> Self::Answer;
 }
 
-/// Receives every ring, by the types of the rings to the SubAnalyzers and from them.
-pub(crate) trait EachRing<A: Application> {
-    fn ring<P: Pair<A::Packet>, R: Pair<A::Report>>(&mut self);
+/// Makes a ring of this capacity.
+type Make<T> = dyn Fn(&Setting, usize) -> Result<Boxed<T>, Unable>;
+/// Makes a ring of words one of an application's elements.
+type Words<T> = fn(Carrier<u64>) -> Carrier<T>;
+
+/// A ring between two stages. Its elements become visible in groups of `grain`.
+#[derive(Clone)]
+pub(crate) struct Carrier<T> {
+    grain: u64,
+    make: Rc<Make<T>>,
 }
 
-/// Calls [`EachRing::ring`] for each printed and each safe ring. `$words` makes a ring of words one of the
-/// application's elements. `$batch` is the batch of MCRingBuffer to the SubAnalyzers, `$reports` the one from them.
-macro_rules! each_ring {
-    ($each:expr, $words:ident, $batch:literal, $reports:literal) => {{
-        use crate::contenders::{
-            BasicRingBuffer, FastForward, FastForwardTuned, LockRingBuffer, McRingBuffer, McRingBufferCallback,
-            McRingBufferSane, PaperBQueue, each_design,
-        };
-        use corelane_papers::b_queue::{Adaptive, NoBacktracking, Plain};
-        $each.ring::<LockRingBuffer, LockRingBuffer>();
-        $each.ring::<BasicRingBuffer, BasicRingBuffer>();
-        $each.ring::<$words<FastForward>, $words<FastForward>>();
-        $each.ring::<$words<FastForwardTuned>, $words<FastForwardTuned>>();
-        $each.ring::<McRingBuffer<$batch>, McRingBuffer<$reports>>();
-        $each.ring::<McRingBufferSane<$batch>, McRingBufferSane<$reports>>();
-        $each.ring::<McRingBufferCallback<$batch>, McRingBufferCallback<$reports>>();
-        $each.ring::<$words<PaperBQueue<Adaptive>>, $words<PaperBQueue<Adaptive>>>();
-        $each.ring::<$words<PaperBQueue<Plain>>, $words<PaperBQueue<Plain>>>();
-        $each.ring::<$words<PaperBQueue<NoBacktracking>>, $words<PaperBQueue<NoBacktracking>>>();
-        each_design!(P => $each.ring::<P, P>());
-    }};
+impl<T: Item> From<Queue<T>> for Carrier<T> {
+    fn from(queue: Queue<T>) -> Self {
+        Carrier { grain: queue.runs.grain(), make: Rc::new(move |_, capacity| queue.runs.boxed(capacity)) }
+    }
 }
-use each_ring;
+
+/// The rings to the SubAnalyzers and from them.
+#[derive(Clone)]
+pub(crate) struct Ring<P, R> {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    packets: Carrier<P>,
+    reports: Carrier<R>,
+}
+
+/// Every ring, with these batches of MCRingBuffer to the SubAnalyzers and from them.
+fn rings<P: Item, R: Item>([packets, reports]: [usize; 2], words: (Words<P>, Words<R>)) -> Vec<Ring<P, R>> {
+    let any = |packets: Queue<P>, reports: Queue<R>| {
+        let (name, kind) = (packets.name.clone(), packets.kind);
+        Ring { name, kind, packets: packets.into(), reports: reports.into() }
+    };
+    let of_words = |name: &str, ring: Carrier<u64>| Ring {
+        name: name.to_owned(),
+        kind: Kind::Paper,
+        packets: words.0(ring.clone()),
+        reports: words.1(ring),
+    };
+    let named = |queue: Queue<u64>| of_words(&queue.name.clone(), queue.into());
+    let tuned = |setting: &Setting, capacity| {
+        queues::fast_forward_tuned(slip::for_one_queue(setting, capacity)).runs.boxed(capacity)
+    };
+    let mut rings = vec![
+        any(queues::lock_ring(), queues::lock_ring()),
+        any(queues::basic_ring(), queues::basic_ring()),
+        named(queues::fast_forward()),
+        of_words(slip::TUNED, Carrier { grain: 1, make: Rc::new(tuned) }),
+        any(queues::mc_ring(packets), queues::mc_ring(reports)),
+        any(queues::mc_ring_sane(packets), queues::mc_ring_sane(reports)),
+        any(queues::mc_ring_callback(packets), queues::mc_ring_callback(reports)),
+        named(queues::b_queue_adaptive(PAPER_BATCH, PAPER_TICKS)),
+        named(queues::b_queue_plain(PAPER_BATCH)),
+        named(queues::b_queue_without(PAPER_BATCH)),
+    ];
+    rings.extend(designs().into_iter().zip(designs()).map(|(packets, reports)| any(packets, reports)));
+    rings
+}
 
 /// The results of a thread.
 struct Part<A: Application> {
@@ -140,27 +175,33 @@ pub(crate) fn alone<A: Application>(app: &Arc<A>, setting: &Setting) -> Result<(
 }
 
 /// Runs the application with this many SubAnalyzers over rings of this capacity.
-pub(crate) fn parallel<A: Application, P: Pair<A::Packet>, R: Pair<A::Report>>(
+pub(crate) fn parallel<A: Application>(
     app: &Arc<A>,
+    ring: &Ring<A::Packet, A::Report>,
     setting: &Setting,
     subs: usize,
     capacity: usize,
 ) -> Result<(A::Answer, Reading), Failure> {
-    let (txs, rxs): (Vec<_>, Vec<_>) = P::pairs(subs, capacity)?.into_iter().unzip();
-    let (report_txs, report_rxs): (Vec<_>, Vec<_>) = R::pairs(subs, capacity)?.into_iter().unzip();
+    let (mut txs, mut ends, mut report_rxs) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..subs {
+        let (tx, rx) = (ring.packets.make)(setting, capacity)?;
+        let (report_tx, report_rx) = (ring.reports.make)(setting, capacity)?;
+        txs.push(tx);
+        ends.push((rx, report_tx));
+        report_rxs.push(report_rx);
+    }
     let has_cpu_each = subs + 2 <= cpus().len();
     let mut places = cpus().iter().copied().filter(|_| A::PINNED && has_cpu_each);
     let mut work: Vec<(Option<Cpu>, Work<Part<A>>)> = Vec::new();
-    let shared = app.clone();
-    let dispatcher: Work<_> = Box::new(move |side| dispatch::<A, P>(&shared, txs, Polls::new(side, !has_cpu_each)));
+    let (shared, grain) = (app.clone(), ring.packets.grain);
+    let dispatcher: Work<_> = Box::new(move |side| dispatch(&*shared, txs, grain, Polls::new(side, !has_cpu_each)));
     work.push((places.next(), dispatcher));
-    for (rx, tx) in rxs.into_iter().zip(report_txs) {
-        let shared = app.clone();
-        let sub: Work<_> =
-            Box::new(move |side| sub_analysis::<A, P, R>(&shared, rx, tx, Polls::new(side, !has_cpu_each)));
+    for (rx, tx) in ends {
+        let (shared, grain) = (app.clone(), ring.reports.grain);
+        let sub: Work<_> = Box::new(move |side| sub_analysis(&*shared, rx, tx, grain, Polls::new(side, !has_cpu_each)));
         work.push((places.next(), sub));
     }
-    let main: Work<_> = Box::new(move |side| main_analysis::<A, R>(report_rxs, Polls::new(side, !has_cpu_each)));
+    let main: Work<_> = Box::new(move |side| main_analysis::<A>(report_rxs, Polls::new(side, !has_cpu_each)));
     work.push((places.next(), main));
     let (parts, took) = rig::run(setting, work)?;
     let full = parts[0].tries;
@@ -175,14 +216,15 @@ pub(crate) fn parallel<A: Application, P: Pair<A::Packet>, R: Pair<A::Report>>(
 }
 
 /// The same, and the answer must be this one.
-pub(crate) fn checked<A: Application, P: Pair<A::Packet>, R: Pair<A::Report>>(
+pub(crate) fn checked<A: Application>(
     app: &Arc<A>,
+    ring: &Ring<A::Packet, A::Report>,
     setting: &Setting,
     subs: usize,
     capacity: usize,
     expected: &A::Answer,
 ) -> Result<Reading, Failure> {
-    let (answer, reading) = parallel::<A, P, R>(app, setting, subs, capacity)?;
+    let (answer, reading) = parallel(app, ring, setting, subs, capacity)?;
     if answer == *expected { Ok(reading) } else { Err(Stop::WrongAnswer.into()) }
 }
 
@@ -214,16 +256,16 @@ impl<'a> Polls<'a> {
 
     /// Inserts an element, as soon as there is room.
     #[inline(always)]
-    fn insert<P: Pair<T>, T: Item>(&mut self, tx: &mut P::Tx, item: T, position: u64) -> Result<(), Stop> {
-        while !P::try_push(tx, item) {
+    fn insert<T: Item>(&mut self, tx: &mut dyn Tx<T>, item: T, position: u64) -> Result<(), Stop> {
+        while !tx.try_push(item) {
             self.failed(position)?;
         }
         Ok(())
     }
 
     /// Inserts the end mark, and a batch in all.
-    fn end<P: Pair<T>, T: Item>(&mut self, tx: &mut P::Tx, position: u64) -> Result<(), Stop> {
-        (0..P::GRAIN).try_for_each(|_| self.insert::<P, T>(tx, T::default(), position))
+    fn end<T: Item>(&mut self, tx: &mut dyn Tx<T>, grain: u64, position: u64) -> Result<(), Stop> {
+        (0..grain).try_for_each(|_| self.insert(tx, T::default(), position))
     }
 }
 
@@ -234,34 +276,36 @@ fn share(sum: u128, subs: usize) -> usize {
     ((u128::from(hash) * subs as u128) >> 64) as usize
 }
 
-fn dispatch<A: Application, P: Pair<A::Packet>>(
+fn dispatch<A: Application>(
     app: &A,
-    mut txs: Vec<P::Tx>,
+    mut txs: Vec<Box<dyn Tx<A::Packet>>>,
+    grain: u64,
     mut polls: Polls<'_>,
 ) -> Result<Part<A>, Stop> {
     polls.side.start()?;
     let subs = txs.len();
     for (number, record) in app.trace().records().enumerate() {
         if let Some((sum, packet)) = app.dispatch(number, &record) {
-            polls.insert::<P, _>(&mut txs[share(sum, subs)], packet, number as u64)?;
+            polls.insert(&mut *txs[share(sum, subs)], packet, number as u64)?;
         }
     }
-    txs.iter_mut().try_for_each(|tx| polls.end::<P, _>(tx, app.trace().len() as u64))?;
+    txs.iter_mut().try_for_each(|tx| polls.end(&mut **tx, grain, app.trace().len() as u64))?;
     polls.side.stop();
     Ok(Part { local: None, main: None, tries: polls.failed })
 }
 
-fn sub_analysis<A: Application, P: Pair<A::Packet>, R: Pair<A::Report>>(
+fn sub_analysis<A: Application>(
     app: &A,
-    mut rx: P::Rx,
-    mut tx: R::Tx,
+    mut rx: Box<dyn Rx<A::Packet>>,
+    mut tx: Box<dyn Tx<A::Report>>,
+    grain: u64,
     mut polls: Polls<'_>,
 ) -> Result<Part<A>, Stop> {
     let (mut sub, mut reports, mut position) = (app.sub_analyzer(), Vec::new(), 0);
     polls.side.start()?;
     loop {
         let packet = loop {
-            match P::poll(&mut rx, || _ = R::flush(&mut tx)) {
+            match rx.poll(&mut || _ = tx.flush()) {
                 Some(packet) => break packet,
                 None => polls.failed(position)?,
             }
@@ -273,29 +317,26 @@ fn sub_analysis<A: Application, P: Pair<A::Packet>, R: Pair<A::Report>>(
         app.analyse(&mut sub, packet, &mut reports);
         for report in reports.drain(..) {
             position += 1;
-            polls.insert::<R, _>(&mut tx, report, position)?;
+            polls.insert(&mut *tx, report, position)?;
         }
     }
     let local = app.finish(sub, &mut reports);
     for report in reports {
         position += 1;
-        polls.insert::<R, _>(&mut tx, report, position)?;
+        polls.insert(&mut *tx, report, position)?;
     }
-    polls.end::<R, _>(&mut tx, position + 1)?;
+    polls.end(&mut *tx, grain, position + 1)?;
     polls.side.stop();
     Ok(Part { local: Some(local), main: None, tries: polls.failed })
 }
 
-fn main_analysis<A: Application, R: Pair<A::Report>>(
-    mut rxs: Vec<R::Rx>,
-    mut polls: Polls<'_>,
-) -> Result<Part<A>, Stop> {
+fn main_analysis<A: Application>(mut rxs: Vec<Box<dyn Rx<A::Report>>>, mut polls: Polls<'_>) -> Result<Part<A>, Stop> {
     let (mut main, mut position) = (A::Main::default(), 0);
     polls.side.start()?;
     while !rxs.is_empty() {
         let before = position;
         rxs.retain_mut(|rx| {
-            let Some(report) = R::try_pop(rx) else { return true };
+            let Some(report) = rx.try_pop() else { return true };
             position += 1;
             let is_end = report == A::Report::default();
             if !is_end {

@@ -10,57 +10,53 @@
 //! at it acquire, which orders the read before the write. Were that argument wrong, an element would be torn, and the
 //! answer wrong, but nothing unsound: the words are atomics.
 
-use crate::contender::{Ends, Kind, Pair, Unable};
+use super::Carrier;
+use crate::contenders::{Rx, Tx};
 use crate::item::Block;
-use std::marker::PhantomData;
+use crate::measure::Boxed;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// The ring `P`, for blocks.
-#[derive(Debug)]
-pub(crate) struct Pointers<P>(PhantomData<P>);
 
 type Storage<const WORDS: usize> = Arc<[[AtomicU64; WORDS]]>;
 
 /// An end of the ring; the producer also has the place of its next element.
-pub(crate) struct End<E, const WORDS: usize> {
-    end: E,
+struct End<E: ?Sized, const WORDS: usize> {
+    end: Box<E>,
     storage: Storage<WORDS>,
     next: usize,
 }
 
-impl<P: Pair<u64>, const WORDS: usize> Pair<Block<WORDS>> for Pointers<P> {
-    const KIND: Kind = P::KIND;
-    const GRAIN: u64 = P::GRAIN;
-    const HAS_A_THREAD: bool = P::HAS_A_THREAD;
-    type Tx = End<P::Tx, WORDS>;
-    type Rx = End<P::Rx, WORDS>;
-
-    fn name() -> String {
-        P::name()
-    }
-
-    fn pair(capacity: usize) -> Result<Ends<Self, Block<WORDS>>, Unable> {
-        let (tx, rx) = P::pair(capacity)?;
+/// The ring, for blocks.
+pub(crate) fn pointers<const WORDS: usize>(ring: Carrier<u64>) -> Carrier<Block<WORDS>> {
+    let grain = ring.grain;
+    let make = move |setting: &_, capacity| {
+        let (tx, rx) = (ring.make)(setting, capacity)?;
         let place = |_| std::array::from_fn(|_| AtomicU64::new(0));
         let storage: Storage<WORDS> = (0..capacity + 2).map(place).collect();
-        Ok((End { end: tx, storage: storage.clone(), next: 0 }, End { end: rx, storage, next: 0 }))
-    }
+        let (tx, rx) = (End { end: tx, storage: storage.clone(), next: 0 }, End { end: rx, storage, next: 0 });
+        Ok::<Boxed<_>, _>((Box::new(tx), Box::new(rx)))
+    };
+    Carrier { grain, make: Rc::new(make) }
+}
 
+impl<const WORDS: usize> Tx<Block<WORDS>> for End<dyn Tx<u64>, WORDS> {
     #[inline(always)]
-    fn try_push(tx: &mut Self::Tx, Block(words): Block<WORDS>) -> bool {
-        let place = &tx.storage[tx.next];
+    fn try_push(&mut self, Block(words): Block<WORDS>) -> bool {
+        let place = &self.storage[self.next];
         place.iter().zip(words).for_each(|(to, word)| to.store(word, Relaxed));
-        let pushed = P::try_push(&mut tx.end, tx.next as u64);
+        let pushed = self.end.try_push(self.next as u64);
         if pushed {
-            tx.next = if tx.next + 1 == tx.storage.len() { 0 } else { tx.next + 1 };
+            self.next = if self.next + 1 == self.storage.len() { 0 } else { self.next + 1 };
         }
         pushed
     }
+}
 
+impl<const WORDS: usize> Rx<Block<WORDS>> for End<dyn Rx<u64>, WORDS> {
     #[inline(always)]
-    fn try_pop(rx: &mut Self::Rx) -> Option<Block<WORDS>> {
-        let place = &rx.storage[P::try_pop(&mut rx.end)? as usize];
+    fn try_pop(&mut self) -> Option<Block<WORDS>> {
+        let place = &self.storage[self.end.try_pop()? as usize];
         Some(Block(std::array::from_fn(|word| place[word].load(Relaxed))))
     }
 }

@@ -15,7 +15,7 @@
 //!    that is released, by the first FIN or RST, and one for every [`UNIT`] bytes that a host has sent. At the end come
 //!    reports of the rest.
 
-use super::{Application, EachRing, Pointers, Trace, each_ring};
+use super::{Application, Ring, Trace, pointers, rings};
 use crate::item::Block;
 use corelane_net::capture::Record;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
@@ -192,6 +192,12 @@ impl Application for Portscans {
     /// "For simplicity, we let the kernel decide the core assignment for the threads."
     const PINNED: bool = false;
 
+    /// The batches of III-B1: 50 to the SubAnalyzers, and 1 from them, "since state reports arrive less frequently and
+    /// we want to process them immediately".
+    fn rings() -> Vec<Ring<Block<HEADER>, Block<REPORT>>> {
+        rings([50, 1], (pointers, pointers))
+    }
+
     fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -299,10 +305,4 @@ impl Application for Portscans {
         }
         Answer { scans, sums, reported, hosts: main.hosts }
     }
-}
-
-/// Every ring, with the batches of III-B1: 50 to the SubAnalyzers, and 1 from them, "since state reports arrive less
-/// frequently and we want to process them immediately".
-pub(crate) fn each_ring_of_portscans(each: &mut impl EachRing<Portscans>) {
-    each_ring!(each, Pointers, 50, 1);
 }

@@ -1,10 +1,9 @@
 //! Every ring gives the answer of one thread, with any number of SubAnalyzers, and that answer is the known one.
 
-use super::layers::{Layers, each_ring_of_layers};
-use super::portscans::{Answer, Portscans, Scan, each_ring_of_portscans};
-use super::{Application, EachRing, Pointers, Trace, alone, checked, parallel};
-use crate::contender::{Ends, Kind, Pair, Unable};
-use crate::contenders::{FastForward, Lane, McRingBuffer};
+use super::layers::Layers;
+use super::portscans::{Answer, Portscans, Scan};
+use super::{Application, Carrier, Ring, Trace, alone, checked, parallel, pointers};
+use crate::contenders::{Tx, fast_forward, mc_ring};
 use crate::item::{Block, Item};
 use crate::measure::Failure;
 use crate::rig::Stop;
@@ -14,6 +13,7 @@ use corelane_net::decode::mapped;
 use corelane_net::synth::{Alert, Config, Conversations, Generator, Scanned, capture};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -44,24 +44,22 @@ fn scanned(config: &Config) -> BTreeSet<Scan> {
 }
 
 /// Runs every ring, and compares.
-struct Check<A: Application> {
-    app: Arc<A>,
-    expected: A::Answer,
-    rings: usize,
+fn every_ring<A: Application>(app: &Arc<A>, expected: &A::Answer) {
+    // Threads that poll take the CPUs from those of another ring.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock();
+    let rings = A::rings();
+    assert_eq!(rings.len(), 17);
+    for (ring, subs) in rings.iter().flat_map(|ring| [1, 2, 4].map(|subs| (ring, subs))) {
+        if let Err(failure) = checked(app, ring, &SETTING, subs, 2048, expected) {
+            panic!("{}, {subs} SubAnalyzers: {failure}", ring.name);
+        }
+    }
 }
 
-impl<A: Application> EachRing<A> for Check<A> {
-    fn ring<P: Pair<A::Packet>, R: Pair<A::Report>>(&mut self) {
-        // Threads that poll take the CPUs from those of another ring.
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _turn = ONE_AT_A_TIME.lock();
-        for subs in [1, 2, 4] {
-            if let Err(failure) = checked::<A, P, R>(&self.app, &SETTING, subs, 2048, &self.expected) {
-                panic!("{}, {subs} SubAnalyzers: {failure}", P::name());
-            }
-        }
-        self.rings += 1;
-    }
+/// The ring of this name.
+fn ring<A: Application>(name: &str) -> Ring<A::Packet, A::Report> {
+    A::rings().into_iter().find(|ring| ring.name == name).expect("a ring")
 }
 
 fn portscans(config: Config, counts: bool) -> (Arc<Portscans>, Answer) {
@@ -89,9 +87,7 @@ fn every_ring_finds_the_planted_scans() {
     assert_eq!(expected.hosts.values().map(|host| host.bytes).sum::<u64>(), bytes);
     assert_eq!(expected.hosts.values().map(|host| host.begun).sum::<u64>(), expected.sums.flows);
     assert!(expected.hosts.values().map(|host| host.released).sum::<u64>() > 100);
-    let mut check = Check { app, expected, rings: 0 };
-    each_ring_of_portscans(&mut check);
-    assert_eq!(check.rings, 17);
+    every_ring(&app, &expected);
 }
 
 #[test]
@@ -102,99 +98,69 @@ fn every_ring_looks_into_all_conversations() {
     let [_, conversations, identified, http, hello, answer, dns, other] = expected;
     assert_eq!((conversations, other), (100, 0));
     assert!(identified >= 90 && http >= 40 && hello >= 15 && answer >= 15 && dns >= 40, "{expected:?}");
-    let mut check = Check { app, expected, rings: 0 };
-    each_ring_of_layers(&mut check);
-    assert_eq!(check.rings, 17);
+    every_ring(&app, &expected);
 }
 
 /// A ring that loses its 10th element.
-struct Loses<P>(P);
-
-impl<P: Pair<T>, T: Item> Pair<T> for Loses<P> {
-    const KIND: Kind = P::KIND;
-    type Tx = (P::Tx, usize);
-    type Rx = P::Rx;
-
-    fn name() -> String {
-        format!("{} that loses", P::name())
+fn loses<T: Item>(ring: &Carrier<T>) -> Carrier<T> {
+    struct Loses<T>(Box<dyn Tx<T>>, usize);
+    impl<T: Item> Tx<T> for Loses<T> {
+        fn try_push(&mut self, item: T) -> bool {
+            self.1 += 1;
+            self.1 == 10 || self.0.try_push(item)
+        }
     }
-
-    fn pair(capacity: usize) -> Result<Ends<Self, T>, Unable> {
-        P::pair(capacity).map(|(tx, rx)| ((tx, 0), rx))
-    }
-
-    fn try_push((tx, pushed): &mut Self::Tx, item: T) -> bool {
-        *pushed += 1;
-        *pushed == 10 || P::try_push(tx, item)
-    }
-
-    fn try_pop(rx: &mut Self::Rx) -> Option<T> {
-        P::try_pop(rx)
-    }
+    let make = ring.make.clone();
+    let make = move |setting: &_, capacity| {
+        let (tx, rx) = make(setting, capacity)?;
+        Ok::<crate::measure::Boxed<T>, _>((Box::new(Loses(tx, 0)), rx))
+    };
+    Carrier { make: Rc::new(make), ..ring.clone() }
 }
 
 #[test]
 fn a_lost_packet_or_report_is_a_wrong_answer() {
     for counts in [false, true] {
         let (app, expected) = portscans(Config { packets: 3_000, ..Config::default() }, counts);
-        let packet = checked::<_, Loses<Lane>, Lane>(&app, &SETTING, 2, 64, &expected);
-        let report = checked::<_, Lane, Loses<Lane>>(&app, &SETTING, 2, 64, &expected);
-        for failure in [packet, report] {
+        let lane = ring::<Portscans>("lane");
+        let packet = Ring { packets: loses(&lane.packets), ..lane.clone() };
+        let report = Ring { reports: loses(&lane.reports), ..lane };
+        for ring in [packet, report] {
+            let failure = checked(&app, &ring, &SETTING, 2, 64, &expected);
             assert!(matches!(failure, Err(Failure::Stop(Stop::WrongAnswer))), "{failure:?}");
         }
     }
     let made = Conversations { seed: 3, conversations: 50, trouble: 0, spoofed: 0 };
     let app = Arc::new(Layers { trace: Trace::generated(made.capture()) });
     let (expected, _) = alone(&app, &SETTING).expect("an answer");
-    let report = checked::<_, Lane, Loses<Lane>>(&app, &SETTING, 1, 64, &expected);
+    let lane = ring::<Layers>("lane");
+    let report = checked(&app, &Ring { reports: loses(&lane.reports), ..lane }, &SETTING, 1, 64, &expected);
     assert!(matches!(report, Err(Failure::Stop(Stop::WrongAnswer))), "{report:?}");
 }
 
 #[test]
 fn a_ring_that_keeps_its_last_elements_hangs() {
-    /// A ring whose batch is larger than the bench knows.
-    struct Keeps;
-    impl Pair<Block<7>> for Keeps {
-        const KIND: Kind = Kind::Paper;
-        type Tx = <McRingBuffer<50> as Pair<Block<7>>>::Tx;
-        type Rx = <McRingBuffer<50> as Pair<Block<7>>>::Rx;
-
-        fn name() -> String {
-            "a ring that keeps".to_owned()
-        }
-
-        fn pair(capacity: usize) -> Result<Ends<Self, Block<7>>, Unable> {
-            <McRingBuffer<50> as Pair<Block<7>>>::pair(capacity)
-        }
-
-        fn try_push(tx: &mut Self::Tx, item: Block<7>) -> bool {
-            <McRingBuffer<50> as Pair<Block<7>>>::try_push(tx, item)
-        }
-
-        fn try_pop(rx: &mut Self::Rx) -> Option<Block<7>> {
-            <McRingBuffer<50> as Pair<Block<7>>>::try_pop(rx)
-        }
-    }
+    // Its batch is larger than the application knows.
+    let packets = Carrier { grain: 1, ..mc_ring(50).into() };
     let (app, _) = portscans(Config { packets: 1_010, ..Config::default() }, false);
     let setting = Setting { bound: Duration::from_millis(200), ..SETTING };
-    let hangs = parallel::<_, Keeps, Lane>(&app, &setting, 1, 2000);
+    let hangs = parallel(&app, &Ring { packets, ..ring::<Portscans>("lane") }, &setting, 1, 2000);
     assert!(matches!(hangs, Err(Failure::Stop(Stop::Hangs(_)))), "{hangs:?}");
 }
 
 #[test]
 fn pointers_lead_to_the_elements() {
-    type Ring = Pointers<FastForward>;
-    let (mut tx, mut rx) = <Ring as Pair<Block<3>>>::pair(4).expect("a ring");
+    let (mut tx, mut rx) = (pointers::<3>(fast_forward().into()).make)(&SETTING, 4).expect("a ring");
     let block = |number| Block([number, number + 1, number + 2]);
     for lap in 0..10 {
         for number in 4 * lap..4 * lap + 4 {
-            assert!(Ring::try_push(&mut tx, block(number)));
+            assert!(tx.try_push(block(number)));
         }
-        assert!(!Ring::try_push(&mut tx, block(99)));
+        assert!(!tx.try_push(block(99)));
         for number in 4 * lap..4 * lap + 4 {
-            assert_eq!(Ring::try_pop(&mut rx), Some(block(number)));
+            assert_eq!(rx.try_pop(), Some(block(number)));
         }
-        assert_eq!(Ring::try_pop(&mut rx), None);
+        assert_eq!(rx.try_pop(), None);
     }
 }
 
@@ -260,9 +226,10 @@ fn the_known_captures_give_the_known_answers() {
         assert_eq!(hosts.clone().map(|host| host.released).sum::<u64>(), released, "{file}");
         assert_eq!(hosts.map(|host| host.bytes).sum::<u64>(), answer.sums.bytes, "{file}");
         for subs in [1, 2, 4] {
-            let paper = checked::<_, McRingBuffer<50>, McRingBuffer<1>>(&app, &SETTING, subs, 2000, &answer);
-            let lane = checked::<_, Lane, Lane>(&app, &SETTING, subs, 2000, &answer);
-            assert!(paper.is_ok() && lane.is_ok(), "{file}, {subs} SubAnalyzers: {paper:?}, {lane:?}");
+            for name in ["MCRingBuffer, batch 50", "lane"] {
+                let outcome = checked(&app, &ring::<Portscans>(name), &SETTING, subs, 2000, &answer);
+                assert!(outcome.is_ok(), "{file}, {name}, {subs} SubAnalyzers: {outcome:?}");
+            }
         }
     }
 }

@@ -6,10 +6,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) items: u64,
-    /// Time on the clocks of a crowd, in picoseconds.
-    pub(crate) time: u64,
-    /// Compare-and-swaps of a crowd that failed.
-    pub(crate) failed: u64,
     pub(crate) counts: Vec<Count>,
     pub(crate) lines: Vec<Line>,
 }
@@ -79,10 +75,6 @@ impl Reading {
         self.counts.iter().map(Count::moved).sum()
     }
 
-    pub(crate) fn upgrades(&self) -> u64 {
-        self.counts.iter().map(|count| count.upgrades).sum()
-    }
-
     pub(crate) fn accesses(&self) -> u64 {
         self.counts.iter().map(|count| count.accesses).sum()
     }
@@ -98,8 +90,8 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<usize, Reading>, String> {
         let numbers: Result<Vec<u64>, _> = words.map(str::parse).collect();
         let reading = last.and_then(|last| readings.get_mut(&last));
         match (what, numbers.as_deref(), reading) {
-            (Some("case"), Ok(&[case, items, time, failed]), _) => {
-                readings.insert(case as usize, Reading { items, time, failed, ..Reading::default() });
+            (Some("case"), Ok(&[case, items]), _) => {
+                readings.insert(case as usize, Reading { items, ..Reading::default() });
                 last = Some(case as usize);
             }
             (Some("count"), Ok(&[thread, region, accesses, reads, writes, upgrades]), Some(reading)) => {
@@ -120,17 +112,15 @@ mod tests {
 
     #[test]
     fn the_file_of_the_directory_is_read() {
-        let text =
-            "case 3 10 9 2\ncount 0 64 7 0 5 1\ncount 1 64 9 5 0 2\ncount 1 0 2 1 0 0\nline 64 0 11\ncase 4 1 0 0\n";
+        let text = "case 3 10\ncount 0 64 7 0 5 1\ncount 1 64 9 5 0 2\ncount 1 0 2 1 0 0\nline 64 0 11\ncase 4 1\n";
         let readings = parse(text).unwrap();
         assert_eq!(readings.keys().copied().collect::<Vec<_>>(), [3, 4]);
         assert_eq!(readings[&3].per_item(1), PerItem { out: 0.6, back: 0.5, upgrades: 0.3 });
         assert_eq!((readings[&3].moved(), readings[&3].accesses()), (11, 18));
-        assert_eq!((readings[&3].time, readings[&3].failed), (9, 2));
         assert_eq!(readings[&3].worst(1).out, 8.0);
         assert!(readings[&4].worst(1).out.is_nan());
         assert_eq!(readings[&3].lines, [Line { region: 64, offset: 0, moved: 11 }]);
-        for wrong in ["count 0 64 7 0 5 1", "case 3", "case 3 x 0 0", "case 1 1 0 0\nother 1 1"] {
+        for wrong in ["count 0 64 7 0 5 1", "case 3", "case 3 x", "case 1 1\nother 1 1"] {
             assert!(parse(wrong).unwrap_err().contains("wrote"), "{wrong}");
         }
     }

@@ -3,7 +3,7 @@
 use super::cases::{self, Amount, Case, FREE, Part};
 use super::counts;
 use super::emulator::Emulator;
-use crate::contender::{Kind, Unable};
+use crate::contenders::{Kind, Unable};
 use crate::measure::{Failure, Outcome, Reading};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;

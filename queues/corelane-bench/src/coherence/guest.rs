@@ -1,7 +1,7 @@
 //! The part that runs inside the emulator. Threads take turns at a queue, so that the counts do not depend on time.
 
 use crate::raw;
-use crate::raw::directory::{self, Costs};
+use crate::raw::directory;
 use std::process;
 use std::sync::{Condvar, Mutex};
 use std::thread;
@@ -68,7 +68,7 @@ impl Turns {
 
 /// How many rounds are played. Each thread has one turn a round. The first rounds warm up.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rounds {
+pub(crate) struct Rounds {
     pub(super) warm: u64,
     pub(super) counted: u64,
 }
@@ -120,21 +120,5 @@ pub(super) fn at_once([mut putter, mut taker]: [Actor<'_>; 2]) -> u64 {
         let taker = scope.spawn(|| seen(1, true, &mut taker));
         putter.join().expect("the thread that puts has not panicked");
         taker.join().expect("the thread that takes has not panicked")
-    })
-}
-
-/// Runs `f` as the thread of this number, before the others come. The directory remembers it and does not count it.
-pub(super) fn before<R>(thread: usize, f: impl FnOnce() -> R) -> R {
-    seen(thread, false, f)
-}
-
-/// The actors play at once, each in a thread of its own, on the directory's clocks. The actors and the seed alone
-/// decide where the threads are switched. Returns how many items were taken.
-pub(super) fn on_clocks(mut actors: Vec<Actor<'_>>, seed: u64, costs: &Costs) -> u64 {
-    directory::crowd(actors.len(), seed, costs);
-    thread::scope(|scope| {
-        let actors = actors.iter_mut().enumerate();
-        let threads: Vec<_> = actors.map(|(i, actor)| scope.spawn(move || seen(i, true, actor))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a thread does not panic")).sum()
     })
 }

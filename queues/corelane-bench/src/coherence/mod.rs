@@ -7,11 +7,11 @@
 
 mod cases;
 mod counts;
-mod crowd;
 mod emulator;
 mod figures;
 mod guest;
 mod stored;
+mod turns;
 
 use crate::args::{CoherenceArguments, GuestArguments};
 use cases::{Amount, Case, FILL};
@@ -23,13 +23,25 @@ use std::process::ExitCode;
 use stored::Stored;
 
 pub(crate) use cases::{Part, TURNS};
-pub(crate) use counts::Reading;
-pub(crate) use crowd::{Counted, SHAPES, accesses, count, guest as crowd_guest};
-pub(crate) use emulator::Emulator;
+use counts::Reading;
+use emulator::Emulator;
 pub(crate) use figures::Figures;
+pub(crate) use guest::Rounds;
+pub(crate) use turns::{fan, free, in_batches, messages, one_by_one};
+
+/// How many items a queue holds, unless a figure says otherwise.
+const CAPACITY: usize = 1024;
+/// How many items a batch has.
+const BATCH: usize = 64;
+
+/// Several laps of a queue, in turns of `a_turn` items.
+fn laps(capacity: usize, a_turn: usize) -> Rounds {
+    let lap = capacity.div_ceil(a_turn) as u64;
+    Rounds { warm: 2 * lap, counted: 2 * lap }
+}
 
 /// The exit code if there is no emulator.
-pub(crate) const NO_EMULATOR: u8 = 3;
+const NO_EMULATOR: u8 = 3;
 
 /// The lines that the lane may move for a line of payload, in either direction, when it is filled and drained with
 /// items of this size.
@@ -120,7 +132,7 @@ fn check(per_item: &[(&Case, PerItem)]) -> (String, ExitCode) {
     }
     // The limit holds however often a request asks and however many others wait.
     for (case, per) in per_item.iter().filter(|(case, _)| case.part == Part::FollowUps) {
-        if per.out > cases::MOST_REMOTE {
+        if per.out > turns::MOST_REMOTE {
             wrong.push(format!("{}, {}: {} remote accesses", case.queue, case.run, per.out));
         }
     }

@@ -1,51 +1,13 @@
 //! What live capture costs.
 
-use crate::contender::{Kind, Unable};
+use crate::contenders::{Kind, Unable};
 use crate::live::{Best, Contender, Host, Order, Played, Search, Traffic, highest};
 use crate::measure::{Failure, Metric, Outcome, Reading};
-use crate::plan::{Experiment, Parameter, Plan, Scale, View};
+use crate::plan::{Plan, Scale, View};
 use crate::setting::Setting;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "live",
-    title: "what live capture costs: CPU time a packet, and the highest rate without a drop",
-    repeats: "no paper: this library's own ring",
-    about: "One thread sends frames on an interface of a pair, from a CPU of its own, and a contender captures from \
-            the other one: a reader that only counts frames and bytes, or the monitor as `corelane monitor -i` runs \
-            it. Namespaces of its own keep all other frames away. CPU time is that of the process without the \
-            sender's thread. What the kernel does for a frame, down to the copy into the ring, it does in the \
-            sender's call, so it counts to no contender. It is measured at a rate at which nothing is dropped, when \
-            the contender has been running for a while. The highest rate is found by doubling and bisection: every \
-            frame reaches the reader, and when the sender stops the reader is at most a tenth of a second and a block \
-            of the ring behind, as the ring would hide for a while that it is too slow. Offered is what was sent \
-            then, reached what was read until the sender stopped. Where the sender is not faster, a note says so, and \
-            CPU/wall how busy the contender was. Its frames are new conversations in each pass. With --eve, payload \
-            is looked into and all events are written, to nowhere. Without, the kernel copies the headers of most \
-            frames only, as it does for one of the readers that count.",
-    parameters: &[
-        Parameter { name: "interfaces", here: "a veth pair, MTU 65,535, no IPv6", paper: None },
-        Parameter { name: "ring", here: "64 MiB, blocks of 8 MiB, 200 ms", paper: None },
-        Parameter {
-            name: "sender",
-            here: "one thread, up to 64 frames a call, a call at least every 100 µs",
-            paper: None,
-        },
-        Parameter { name: "CPUs", here: "the first for the sender, the others for the contender", paper: None },
-        Parameter { name: "scans", here: "250,000 whole frames of `corelane gen`, in a circle", paper: None },
-        Parameter {
-            name: "conversations",
-            here: "15,000, about 250,000 frames, in a circle: half HTTP, a quarter each TLS and DNS",
-            paper: None,
-        },
-        Parameter { name: "CPU time", here: "2 s after 0.5 s, at 100,000 packets a second", paper: None },
-        Parameter { name: "rates", here: "2 s each; to within 5 %, after the first round 3 %", paper: None },
-        Parameter { name: "memory", here: "as under --memory-limit 1G", paper: None },
-    ],
-    plan,
-};
 
 /// Packets a second at which CPU time is measured.
 const RATE: f64 = 100_000.0;
@@ -77,7 +39,7 @@ const CONTENDERS: [(&str, Kind, Contender); 6] = [
 ];
 const TRAFFICS: [(&str, Traffic); 2] = [("scans", Traffic::Scans), ("conversations", Traffic::Conversations)];
 
-fn plan(plan: &mut Plan) {
+pub(super) fn plan(plan: &mut Plan) {
     let (host, notes) = (Rc::new(Host::default()), plan.found.clone());
     for (traffic_name, traffic) in TRAFFICS {
         let view = View { label: "CPU ns a packet, the receiver", scale: Scale::Linear, ..View::CPU_NANOSECONDS };

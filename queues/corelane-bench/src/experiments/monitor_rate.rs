@@ -1,8 +1,8 @@
 //! Packets a second of the monitor as it runs by default, by number of its threads.
 
-use crate::contender::{Kind, Unable};
+use crate::contenders::{Kind, Unable};
 use crate::measure::{Failure, Outcome, Reading};
-use crate::plan::{Axis, Experiment, Panel, Parameter, Plan, Scale, View};
+use crate::plan::{Axis, Panel, Plan, Scale, View};
 use crate::setting::Setting;
 use corelane_monitor::eve::Events;
 use corelane_monitor::{Inspection, Job, Observer, Plan as Spread, Progress, Report, Settings};
@@ -13,31 +13,6 @@ use std::fmt::Display;
 use std::sync::Mutex;
 use std::time::Instant;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "monitor-rate",
-    title: "packets a second of the monitor, by number of SubAnalyzers or application stages",
-    repeats: "no paper: `corelane monitor` itself; the papers' application is the experiment application",
-    about: "`corelane monitor` with its defaults, on generated traffic in memory. The first two plots are of the scan \
-            detector, without other probes than SYNs; the last ones of the second analysis: stages that put \
-            conversations together, tell their protocols by content and read HTTP, TLS and DNS to the end, between a \
-            dispatcher and an output stage. Events are found, not printed. Two more threads than SubAnalyzers or \
-            stages run: where there are fewer CPUs than that, threads share them, and more of them cannot be faster. \
-            The single-threaded version has no queue, and is measured beside each column.",
-    parameters: &[
-        Parameter { name: "packets", here: "4 million, generated", paper: None },
-        Parameter { name: "SubAnalyzers", here: "1 to 5", paper: None },
-        Parameter { name: "cores", here: "left to the kernel, and pinned in turn", paper: None },
-        Parameter {
-            name: "conversations",
-            here: "60,000, about a million packets, generated: half HTTP, a quarter each TLS and DNS",
-            paper: None,
-        },
-        Parameter { name: "application stages", here: "1 to 4", paper: None },
-        Parameter { name: "rounds", here: "7, medians", paper: None },
-    ],
-    plan,
-};
-
 const PACKETS: u64 = 4_000_000;
 const QUICK_PACKETS: u64 = 20_000;
 const ANALYZERS: [usize; 5] = [1, 2, 3, 4, 5];
@@ -45,7 +20,7 @@ const CONVERSATIONS: u64 = 60_000;
 const QUICK_CONVERSATIONS: u64 = 300;
 const STAGES: [usize; 4] = [1, 2, 3, 4];
 
-fn plan(plan: &mut Plan) {
+pub(super) fn plan(plan: &mut Plan) {
     let all: Vec<usize> = crate::topology::cpus().iter().map(|cpu| cpu.0).collect();
     let axis = Axis { label: "SubAnalyzers", scale: Scale::Linear };
     let rate = View { label: "M packets/s", ..View::MILLION_PER_SECOND };

@@ -1,7 +1,7 @@
 //! The side that says what is played. It starts the other one when it is first needed.
 
 use super::{Order, Played};
-use crate::contender::Unable;
+use crate::contenders::Unable;
 use crate::measure::Failure;
 use crate::rig::Stop;
 use std::cell::{OnceCell, RefCell};

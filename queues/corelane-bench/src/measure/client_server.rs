@@ -7,13 +7,15 @@
 #[path = "../../../corelane/examples/jobs/mod.rs"]
 mod jobs;
 
+use super::jobs::{Arrangement, Job, count_up};
 use super::reading::{Failure, Outcome, Reading};
-use super::tally::{Clock, Part, Tally, cpu_of_a_job};
-use crate::contender::{Arrangement, Dispatch, Job, Unable};
+use super::tally::{Clock, Jobs, Part, Tally, cpu_of_a_job};
+use crate::contenders::Unable;
+use crate::contenders::jobs::Dispatch;
 use crate::rig::{self, Stop, Took, Work};
 use crate::setting::Setting;
 use crate::topology::{self, Cpu};
-use corelane::mpmc::{self, Stats};
+use corelane::mpmc;
 use cpu_time::ThreadTime;
 use jobs::load::{self, Load};
 use jobs::protocol::{Answer, Frames, Request, write_answer};
@@ -89,37 +91,51 @@ impl Drop for Closing {
 
 /// The results of a run.
 #[derive(Debug)]
-pub(super) struct Served {
-    pub(super) took: Took,
-    pub(super) requests: u64,
+struct Served {
+    took: Took,
+    requests: u64,
     /// The average time of a request, as its client sees it.
     latency: Duration,
     /// CPU time of the dispatcher and the workers, in this order.
-    pub(super) parts: Vec<Part>,
+    parts: Vec<Part>,
 }
 
 /// Lets clients send requests. Each client sends its next request when the last one is acknowledged. The value is the
 /// average time of a request in milliseconds. CPU time and context switches are those of the dispatcher and the
 /// workers.
-pub(crate) fn client_server<D: Dispatch>(
+pub(crate) fn client_server(
     setting: &Setting,
+    contender: &Dispatch,
     arrangement: Arrangement,
     workers: usize,
     clients: Clients,
 ) -> Outcome {
     let requests = (setting.count as usize / clients.clients).clamp(1, clients.requests);
-    let served = serve::<D>(setting, arrangement, workers, Clients { requests, ..clients }, |_| Stats::default())?;
+    let served = serve(setting, contender, arrangement, workers, Clients { requests, ..clients })?;
     let values = vec![served.latency.as_secs_f64() * 1e3];
     Ok(Reading { values, ..Reading::new(served.requests, served.took) })
 }
 
-/// Runs a server and its clients.
-pub(super) fn serve<D: Dispatch>(
+/// The counts and the CPU time of the calls of the queues of such a server.
+pub(crate) fn attempts_of_a_server(
     setting: &Setting,
+    contender: &Dispatch,
     arrangement: Arrangement,
     workers: usize,
     clients: Clients,
-    stats: fn(&D::Worker) -> Stats,
+) -> Outcome {
+    assert!(arrangement.per_worker);
+    let served = serve(setting, contender, arrangement, workers, clients)?;
+    Ok(Reading { values: count_up(&served.parts), ..Reading::new(served.requests, served.took) })
+}
+
+/// Runs a server and its clients.
+fn serve(
+    setting: &Setting,
+    contender: &Dispatch,
+    arrangement: Arrangement,
+    workers: usize,
+    clients: Clients,
 ) -> Result<Served, Failure> {
     let Clients { clients, requests, batch, turns } = clients;
     let (clients, requests) =
@@ -128,7 +144,7 @@ pub(super) fn serve<D: Dispatch>(
         return Err(Unable::because(reason).into());
     }
     let failed = |error: io::Error| Failure::Unable(Unable::because(format!("{clients} clients: {error}")));
-    let (dispatcher, workers) = D::start(arrangement, workers)?;
+    let (dispatcher, workers) = (contender.start)(arrangement, workers)?;
 
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -140,19 +156,17 @@ pub(super) fn serve<D: Dispatch>(
 
     let mut work: Vec<(Option<Cpu>, Work<Part>)> = Vec::new();
     let hand_out: Work<Part> = Box::new(move |side| {
-        let mut dispatcher = dispatcher;
-        let mut jobs = Vec::with_capacity(batch);
-        let mut tally = Tally::default();
-        let mut clock = Clock::new();
+        let (mut tally, mut clock) = (Tally::default(), Clock::new());
         side.start()?;
-        while let Ok((client, turns)) = queue.pop() {
+        let next = &mut |jobs: &mut Vec<Job>| {
+            let Ok((client, turns)) = queue.pop() else { return false };
             jobs.extend(turns.into_iter().map(|turns| Job { turns, number: client }));
             jobs.iter().for_each(|job| tally.add(*job));
-            if !clock.time(|| D::dispatch(&mut dispatcher, &mut jobs)) {
-                return Err(Stop::Elsewhere);
-            }
+            true
+        };
+        if !dispatcher.hand_out(next, Some(&mut clock)) {
+            return Err(Stop::Elsewhere);
         }
-        drop(dispatcher);
         side.stop();
         Ok(Part { tally, inside: clock.sum, ..Part::default() })
     });
@@ -160,24 +174,23 @@ pub(super) fn serve<D: Dispatch>(
     for worker in workers {
         let table = table.clone();
         let work_on: Work<Part> = Box::new(move |side| {
-            let mut worker = worker;
             let a_job = cpu_of_a_job(turns);
-            let mut tally = Tally::default();
             let mut answers = Clock::new();
-            side.start()?;
-            let start = ThreadTime::now();
-            D::work(&mut worker, |job| {
-                job.run();
-                tally.add(job);
+            let after = &mut |job: Job| {
                 let client = &table[job.number as usize];
                 if client.is_done() {
                     answers.time(|| client.acknowledge());
                 }
-            });
+            };
+            let mut jobs = Jobs { after: Some(after), ..Jobs::default() };
+            side.start()?;
+            let start = ThreadTime::now();
+            let stats = worker.work(&mut jobs);
             let cpu = start.elapsed();
             side.stop();
+            let tally = jobs.tally;
             let outside = Duration::from_secs_f64(a_job * tally.jobs() as f64) + answers.sum + answers.cost();
-            Ok(Part { tally, inside: cpu.saturating_sub(outside), stats: stats(&worker) })
+            Ok(Part { tally, inside: cpu.saturating_sub(outside), stats })
         });
         work.push((setting.cpus[1], work_on));
     }
@@ -266,7 +279,8 @@ fn lacks(limits: &str, files: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contenders::{CrossbeamJobs, LanesAdapt};
+    use crate::contenders::jobs::{counting, crossbeam, lanes_adapt};
+    use crate::measure::values::{ENQUEUE, ENQUEUE_FAILED};
 
     const SETTING: Setting =
         Setting { cpus: [None; 2], bound: Duration::from_secs(1), count: 60, counting: false, quick: false };
@@ -275,15 +289,26 @@ mod tests {
     #[test]
     fn every_request_is_acknowledged() {
         let arrangement = Arrangement { per_worker: true, batched: true, batch: 30 };
-        let reading = client_server::<LanesAdapt>(&SETTING, arrangement, 3, CLIENTS).expect("it comes to its end");
+        let reading = client_server(&SETTING, &lanes_adapt(), arrangement, 3, CLIENTS).expect("it comes to its end");
         assert_eq!(reading.items, 20 * 3);
         // All workers may do jobs of one request.
         let arrangement = Arrangement { per_worker: false, batched: false, batch: 30 };
-        let served =
-            serve::<CrossbeamJobs>(&SETTING, arrangement, 3, Clients { requests: 4, ..CLIENTS }, |_| Stats::default());
+        let served = serve(&SETTING, &crossbeam(), arrangement, 3, Clients { requests: 4, ..CLIENTS });
         let served = served.expect("it comes to its end");
         assert_eq!((served.requests, served.parts.len()), (20 * 4, 4));
         assert!(served.latency > Duration::ZERO && served.parts.iter().any(|part| part.inside > Duration::ZERO));
+    }
+
+    #[test]
+    fn every_queue_of_a_server_counts_too() {
+        let arrangement = Arrangement { per_worker: true, batched: false, batch: 30 };
+        for queue in counting() {
+            let clients = Clients { clients: 5, requests: 4, ..CLIENTS };
+            let reading = attempts_of_a_server(&SETTING, &queue, arrangement, 3, clients).expect("it comes to its end");
+            assert_eq!(reading.items, 20);
+            let put = reading.values[ENQUEUE] - reading.values[ENQUEUE_FAILED];
+            assert_eq!(put, 600.0, "{}", queue.name(false));
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! One thread that feeds many queues in turn, and one or many that drain them.
 
-use super::pair::whole;
+use super::queue::Made;
 use super::reading::{Outcome, Reading};
-use crate::contender::Pair;
+use crate::contenders::{Rx, Tx};
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
 use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
@@ -18,27 +18,33 @@ pub(crate) enum Drain {
 }
 
 /// Deals items out to `queues` queues in turn.
-pub(crate) fn fan<P: Pair<u64>>(setting: &Setting, capacity: usize, queues: usize, drain: Drain) -> Outcome {
-    let (mut txs, rxs): (Vec<_>, Vec<_>) = P::pairs(queues, capacity)?.into_iter().unzip();
+pub(super) fn fan<X: Tx<u64>, R: Rx<u64>>(
+    made: &Made<X, R>,
+    setting: &Setting,
+    capacity: usize,
+    queues: usize,
+    drain: Drain,
+) -> Outcome {
+    let (mut txs, rxs): (Vec<_>, Vec<_>) = made.several(queues, capacity)?.into_iter().unzip();
     // The number of items of each queue.
-    let warm = whole::<P, u64>(2 * capacity as u64);
-    let rounds = whole::<P, u64>(setting.count / queues as u64);
+    let warm = made.whole(2 * capacity as u64);
+    let rounds = made.whole(setting.count / queues as u64);
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
     work.push((
         setting.cpus[0],
         Box::new(move |side| {
-            deal::<P>(&mut txs, 0, warm, side)?;
+            deal(&mut txs, 0, warm, side)?;
             side.start()?;
-            let full = deal::<P>(&mut txs, warm, rounds, side)?;
+            let full = deal(&mut txs, warm, rounds, side)?;
             side.stop();
             Ok(full)
         }),
     ));
-    let mut consumer = |cpu, mut rxs: Vec<P::Rx>| {
+    let mut consumer = |cpu, mut rxs: Vec<R>| {
         let gather: Work<u64> = Box::new(move |side| {
-            gather::<P>(&mut rxs, 0, warm, side)?;
+            gather(&mut rxs, 0, warm, side)?;
             side.start()?;
-            let empty = gather::<P>(&mut rxs, warm, rounds, side)?;
+            let empty = gather(&mut rxs, warm, rounds, side)?;
             side.stop();
             Ok(empty)
         });
@@ -60,11 +66,11 @@ pub(crate) fn fan<P: Pair<u64>>(setting: &Setting, capacity: usize, queues: usiz
 
 /// Pushes the numbers from `first` on into every queue: each number into all queues before the next number.
 #[inline(always)]
-fn deal<P: Pair<u64>>(txs: &mut [P::Tx], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
+fn deal<X: Tx<u64>>(txs: &mut [X], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
     let mut full = 0_u64;
     for number in first..first + rounds {
         for tx in &mut *txs {
-            while !P::try_push(tx, number) {
+            while !tx.try_push(number) {
                 full += 1;
                 if full.is_multiple_of(PATIENCE) {
                     side.stuck(number)?;
@@ -74,7 +80,7 @@ fn deal<P: Pair<u64>>(txs: &mut [P::Tx], first: u64, rounds: u64, side: &Side) -
         }
     }
     for tx in txs {
-        while !P::flush(tx) {
+        while !tx.flush() {
             full += 1;
             if full.is_multiple_of(PATIENCE) {
                 side.stuck(first + rounds)?;
@@ -87,13 +93,13 @@ fn deal<P: Pair<u64>>(txs: &mut [P::Tx], first: u64, rounds: u64, side: &Side) -
 
 /// Looks at one queue after the other until all numbers of all queues have come.
 #[inline(always)]
-fn gather<P: Pair<u64>>(rxs: &mut [P::Rx], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
+fn gather<R: Rx<u64>>(rxs: &mut [R], first: u64, rounds: u64, side: &Side) -> Result<u64, Stop> {
     let mut due = vec![first; rxs.len()];
     let mut left = rounds * rxs.len() as u64;
     let mut empty = 0_u64;
     loop {
         for (rx, due) in rxs.iter_mut().zip(&mut due) {
-            match P::try_pop(rx) {
+            match rx.try_pop() {
                 Some(number) => {
                     side.check(number, *due)?;
                     *due += 1;

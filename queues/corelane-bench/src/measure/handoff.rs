@@ -1,7 +1,7 @@
 //! Items from any number of threads to any number of others, and the cost of waiting threads while no item comes.
 
 use super::reading::{Outcome, Reading};
-use crate::contender::ManyToMany;
+use crate::contenders::{Rx, Tx};
 use crate::rig::{self, Stop, Work};
 use crate::setting::Setting;
 use crate::topology::Cpu;
@@ -17,12 +17,12 @@ const MOST: u64 = 1_000_000;
 
 /// Hands numbered items from `putters` threads to `takers` threads. Each thread of a side passes as many items as its
 /// neighbours. Only these counts end the run. The sum of the items taken must equal the sum of the items put.
-pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers: usize) -> Outcome {
+pub(crate) fn hand_over<X: Tx<u64>, R: Rx<u64>>((txs, rxs): (Vec<X>, Vec<R>), setting: &Setting) -> Outcome {
+    let (putters, takers) = (txs.len(), rxs.len());
     let threads = putters.max(takers) as u64;
     let (warm, count) = (WARM * threads, setting.count_up_to(MOST).next_multiple_of(threads));
     // Either the smaller side has one thread, or both sides have the same number.
     let share = |count: u64, threads: usize| count / threads as u64;
-    let (txs, rxs) = M::ends(putters, takers);
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
     for (putter, tx) in (0..).zip(txs) {
         let start = putter * share(warm + count, putters);
@@ -30,9 +30,9 @@ pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers
         let end = start + share(warm + count, putters);
         let put: Work<u64> = Box::new(move |side| {
             let mut tx = tx;
-            put::<M>(&mut tx, start..middle)?;
+            put(&mut tx, start..middle)?;
             side.start()?;
-            put::<M>(&mut tx, middle..end)?;
+            put(&mut tx, middle..end)?;
             side.stop();
             Ok((start..end).sum())
         });
@@ -41,9 +41,9 @@ pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers
     for rx in rxs {
         let take: Work<u64> = Box::new(move |side| {
             let mut rx = rx;
-            let warm = take::<M>(&mut rx, share(warm, takers))?;
+            let warm = take(&mut rx, share(warm, takers))?;
             side.start()?;
-            let sum = take::<M>(&mut rx, share(count, takers))?;
+            let sum = take(&mut rx, share(count, takers))?;
             side.stop();
             Ok(warm + sum)
         });
@@ -56,9 +56,9 @@ pub(crate) fn hand_over<M: ManyToMany>(setting: &Setting, putters: usize, takers
 }
 
 #[inline(always)]
-fn put<M: ManyToMany>(tx: &mut M::Tx, items: Range<u64>) -> Result<(), Stop> {
+fn put<X: Tx<u64>>(tx: &mut X, items: Range<u64>) -> Result<(), Stop> {
     for item in items {
-        if !M::put(tx, item) {
+        if !tx.try_push(item) {
             return Err(Stop::Elsewhere);
         }
     }
@@ -67,10 +67,10 @@ fn put<M: ManyToMany>(tx: &mut M::Tx, items: Range<u64>) -> Result<(), Stop> {
 
 /// Takes items, and returns their sum.
 #[inline(always)]
-fn take<M: ManyToMany>(rx: &mut M::Rx, count: u64) -> Result<u64, Stop> {
+fn take<R: Rx<u64>>(rx: &mut R, count: u64) -> Result<u64, Stop> {
     let mut sum = 0;
     for _ in 0..count {
-        sum += M::take(rx).ok_or(Stop::Elsewhere)?;
+        sum += rx.try_pop().ok_or(Stop::Elsewhere)?;
     }
     Ok(sum)
 }
@@ -80,15 +80,15 @@ const SETTLE: Duration = Duration::from_millis(5);
 
 /// Lets `takers` threads wait for an item that does not come, for as many milliseconds as the setting says. The value
 /// is the share of one core that they use in this time, in percent.
-pub(crate) fn idle<M: ManyToMany>(setting: &Setting, takers: usize) -> Outcome {
-    let (mut txs, rxs) = M::ends(1, takers);
+pub(crate) fn idle<X: Tx<u64>, R: Rx<u64>>((mut txs, rxs): (Vec<X>, Vec<R>), setting: &Setting) -> Outcome {
+    let takers = rxs.len();
     let mut work: Vec<(Option<Cpu>, Work<f64>)> = Vec::new();
     let count = if setting.quick { 1 } else { setting.count };
     let wait: Work<f64> = Box::new(move |side| {
         side.start()?;
         let percent = busy(Duration::from_millis(count));
         for tx in &mut txs {
-            put::<M>(tx, 0..takers as u64)?;
+            put(tx, 0..takers as u64)?;
         }
         side.stop();
         Ok(percent)
@@ -98,7 +98,7 @@ pub(crate) fn idle<M: ManyToMany>(setting: &Setting, takers: usize) -> Outcome {
         let take: Work<f64> = Box::new(move |side| {
             let mut rx = rx;
             side.start()?;
-            take::<M>(&mut rx, 1)?;
+            take(&mut rx, 1)?;
             side.stop();
             Ok(0.0)
         });
@@ -120,8 +120,7 @@ pub(super) fn busy(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contender::Kind;
-    use crate::contenders::Fair;
+    use crate::contenders::many::fair;
     use crate::measure::reading::Failure;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -129,42 +128,20 @@ mod tests {
     const SETTING: Setting =
         Setting { cpus: [None; 2], bound: Duration::from_secs(1), count: 100, counting: false, quick: false };
 
-    #[derive(Debug)]
-    struct Forger;
-
-    impl ManyToMany for Forger {
-        const KIND: Kind = Kind::Crate;
-        type Tx = <Fair as ManyToMany>::Tx;
-        type Rx = <Fair as ManyToMany>::Rx;
-
-        fn name() -> String {
-            "forger".to_owned()
-        }
-
-        fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-            Fair::ends(putters, takers)
-        }
-
-        fn put(tx: &mut Self::Tx, item: u64) -> bool {
-            Fair::put(tx, if item == 77 { 7 } else { item })
-        }
-
-        fn take(rx: &mut Self::Rx) -> Option<u64> {
-            Fair::take(rx)
-        }
-    }
-
     #[test]
     fn all_items_are_passed_whatever_the_number_of_threads() {
         for (putters, takers, items) in [(1, 1, 100), (3, 3, 102), (1, 7, 105), (7, 1, 105)] {
-            let reading = hand_over::<Fair>(&SETTING, putters, takers).expect("it comes to its end");
+            let reading = fair().runs.hand_over(&SETTING, putters, takers).expect("it comes to its end");
             assert_eq!(reading.items, items);
         }
     }
 
     #[test]
     fn an_item_that_is_not_the_one_put_is_noticed() {
-        let outcome = hand_over::<Forger>(&SETTING, 1, 1);
+        let (tx, rx) = std::sync::mpsc::channel();
+        let put = |tx: &mut std::sync::mpsc::Sender<u64>, item| tx.send(if item == 77 { 7 } else { item }).is_ok();
+        let take = |rx: &mut std::sync::mpsc::Receiver<u64>| rx.recv().ok();
+        let outcome = hand_over((vec![(tx, put)], vec![(rx, take)]), &SETTING);
         assert!(
             matches!(outcome, Err(Failure::Stop(Stop::WrongSum { put, taken })) if put == taken + 70),
             "{outcome:?}"
@@ -172,39 +149,20 @@ mod tests {
     }
 
     /// A taker that never gives way. Beside other programs it gets its share of the CPU, too.
-    #[derive(Debug)]
-    struct Awake;
-
-    impl ManyToMany for Awake {
-        const KIND: Kind = Kind::Crate;
-        type Tx = Arc<AtomicU64>;
-        type Rx = Arc<AtomicU64>;
-
-        fn name() -> String {
-            "awake".to_owned()
-        }
-
-        fn ends(putters: usize, takers: usize) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-            let count = Arc::new(AtomicU64::new(0));
-            (vec![count.clone(); putters], vec![count; takers])
-        }
-
-        fn put(tx: &mut Self::Tx, _: u64) -> bool {
-            tx.fetch_add(1, Relaxed);
-            true
-        }
-
-        fn take(rx: &mut Self::Rx) -> Option<u64> {
-            while rx.load(Relaxed) == 0 {
-                std::hint::spin_loop();
-            }
-            Some(rx.fetch_sub(1, Relaxed))
-        }
-    }
-
     #[test]
     fn a_taker_that_waits_awake_is_noticed() {
-        let mut readings = (0..200).map(|_| idle::<Awake>(&SETTING, 1).expect("it comes to its end").values[0]);
+        let awake = || {
+            let count = Arc::new(AtomicU64::new(0));
+            let put = |count: &mut Arc<AtomicU64>, _| count.fetch_add(1, Relaxed) < u64::MAX;
+            let take = |count: &mut Arc<AtomicU64>| {
+                while count.load(Relaxed) == 0 {
+                    std::hint::spin_loop();
+                }
+                Some(count.fetch_sub(1, Relaxed))
+            };
+            (vec![(count.clone(), put)], vec![(count, take)])
+        };
+        let mut readings = (0..200).map(|_| idle(awake(), &SETTING).expect("it comes to its end").values[0]);
         assert!(readings.any(|percent| percent > 2.0));
     }
 }

@@ -1,12 +1,24 @@
 //! Messages of bytes through one queue, and round a ring of threads.
 
 use super::reading::{Outcome, Reading};
-use crate::contender::Messages;
+use crate::contenders::Unable;
 use crate::rig::{self, PATIENCE, Side, Stop, Work};
 use crate::setting::Setting;
 use crate::topology::{Cpu, cpus};
 use std::hint::spin_loop;
 use std::thread;
+
+/// The sending end of a queue of messages of bytes, or of pointers to them.
+pub(crate) trait Sends: Send + 'static {
+    /// Pushes a message if there is room.
+    fn try_send(&mut self, message: &[u8]) -> bool;
+}
+
+/// The receiving end.
+pub(crate) trait Receives: Send + 'static {
+    /// Pops a message, if there is one, and lets `read` see it.
+    fn try_receive<R>(&mut self, read: impl FnOnce(&[u8]) -> R) -> Option<R>;
+}
 
 /// Every message begins with its length, as the case study's messages do.
 const PREFIX: usize = 4;
@@ -73,25 +85,29 @@ fn enough(setting: &Setting, longest: usize) -> u64 {
 }
 
 /// Streams messages of `least` to `longest` bytes.
-pub(crate) fn messages<M: Messages>(setting: &Setting, least: usize, longest: usize) -> Outcome {
-    let (tx, rx) = M::pair(longest)?;
+pub(crate) fn messages<X: Sends, Y: Receives>(
+    (tx, rx): (X, Y),
+    setting: &Setting,
+    least: usize,
+    longest: usize,
+) -> Outcome {
     let count = enough(setting, longest);
     let warm = count.min(4096);
     let produce: Work<u64> = Box::new(move |side| {
         let mut tx = tx;
         let stock = Stock::new(least, longest);
-        push::<M>(&mut tx, &stock, 0..warm, side)?;
+        push(&mut tx, &stock, 0..warm, side)?;
         side.start()?;
-        let full = push::<M>(&mut tx, &stock, warm..warm + count, side)?;
+        let full = push(&mut tx, &stock, warm..warm + count, side)?;
         side.stop();
         Ok(full)
     });
     let consume: Work<u64> = Box::new(move |side| {
         let mut rx = rx;
         let stock = Stock::new(least, longest);
-        pop::<M>(&mut rx, &stock, 0..warm, side)?;
+        pop(&mut rx, &stock, 0..warm, side)?;
         side.start()?;
-        let empty = pop::<M>(&mut rx, &stock, warm..warm + count, side)?;
+        let empty = pop(&mut rx, &stock, warm..warm + count, side)?;
         side.stop();
         Ok(empty)
     });
@@ -100,11 +116,11 @@ pub(crate) fn messages<M: Messages>(setting: &Setting, least: usize, longest: us
 }
 
 #[inline(always)]
-fn push<M: Messages>(tx: &mut M::Tx, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
+fn push<X: Sends>(tx: &mut X, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
     let mut full = 0_u64;
     for number in numbers {
         let message = stock.message(number);
-        while !M::try_push(tx, message) {
+        while !tx.try_send(message) {
             full += 1;
             if full.is_multiple_of(PATIENCE) {
                 side.stuck(number)?;
@@ -116,11 +132,11 @@ fn push<M: Messages>(tx: &mut M::Tx, stock: &Stock, numbers: std::ops::Range<u64
 }
 
 #[inline(always)]
-fn pop<M: Messages>(rx: &mut M::Rx, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
+fn pop<Y: Receives>(rx: &mut Y, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
     let mut empty = 0_u64;
     for number in numbers {
         let got = loop {
-            if let Some(got) = M::try_pop(rx, sign) {
+            if let Some(got) = rx.try_receive(sign) {
                 break got;
             }
             empty += 1;
@@ -142,17 +158,16 @@ const BURST: u64 = 1024;
 
 /// A main thread and `workers` other threads in a ring. The main thread emits messages of 5 to 20 bytes and takes them
 /// back, and the workers check them and pass them on. A message goes round once. The message END ends the run.
-pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Outcome {
+pub(crate) fn message_ring<X: Sends, Y: Receives>(
+    pair: impl Fn(usize) -> Result<(X, Y), Unable>,
+    setting: &Setting,
+    workers: usize,
+) -> Outcome {
     const LONGEST: usize = 20;
-    let mut pairs = (0..=workers).map(|_| M::pair(LONGEST)).collect::<Result<Vec<_>, _>>()?;
+    let pairs = (0..=workers).map(|_| pair(LONGEST)).collect::<Result<Vec<_>, _>>()?;
     let count = enough(setting, LONGEST);
     // Thread i pushes into queue i and pops from the queue before it.
-    let mut rxs = Vec::new();
-    let mut txs = Vec::new();
-    for (tx, rx) in pairs.drain(..) {
-        txs.push(tx);
-        rxs.push(rx);
-    }
+    let (txs, mut rxs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     rxs.rotate_right(1);
     let crowded = workers + 1 > cpus().len();
     let pause = move |tries: u64| {
@@ -167,7 +182,7 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
         side.start()?;
         let (mut tries, mut back) = (0_u64, 0);
         let mut take = |back: &mut u64, side: &Side| -> Result<bool, Stop> {
-            let Some(got) = M::try_pop(&mut rx, |message| (sign(message), message == END)) else { return Ok(false) };
+            let Some(got) = rx.try_receive(|message| (sign(message), message == END)) else { return Ok(false) };
             if got.1 && *back == count {
                 return Ok(true);
             }
@@ -177,7 +192,7 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
         };
         for number in 0..=count {
             let message = if number == count { &END[..] } else { stock.message(number) };
-            while !M::try_push(&mut tx, message) {
+            while !tx.try_send(message) {
                 take(&mut back, side)?;
                 tries += 1;
                 if tries.is_multiple_of(PATIENCE) {
@@ -219,12 +234,12 @@ pub(crate) fn message_ring<M: Messages>(setting: &Setting, workers: usize) -> Ou
             let (mut tries, mut number) = (0_u64, 0);
             loop {
                 let mut full = 0_u64;
-                let passed = M::try_pop(&mut rx, |message| {
+                let passed = rx.try_receive(|message| {
                     let is_end = message == END;
                     if !is_end {
                         side.check(sign(message), stock.due(number))?;
                     }
-                    while !M::try_push(&mut tx, message) {
+                    while !tx.try_send(message) {
                         full += 1;
                         if full.is_multiple_of(PATIENCE) {
                             side.stuck(number)?;

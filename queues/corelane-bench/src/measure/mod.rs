@@ -1,56 +1,38 @@
-//! The measured loops, each compiled anew for every contender.
+//! The measured loops, compiled anew for every contender.
 //!
 //! In each loop a thread has its handles in local variables, as a user's thread would. They do not stay behind the box
 //! that brought the thread its work.
 //!
-//! # Where things are
-//!
 //! | file | what |
 //! |---|---|
-//! | `pair.rs`, `reading.rs` | a queue for a measurement; what one gives |
-//! | `tally.rs` | what threads that hand out or do jobs keep |
-//! | one file each | the loops, by the experiment that needs them |
+//! | `queue.rs` | what is measured of a queue from one producer to one consumer, as an object |
+//! | `stream.rs`, `latency.rs`, `fan.rs`, `ring.rs` | its loops |
+//! | `reading.rs`, `tally.rs` | what a measurement gives; what threads that do jobs keep |
+//! | `jobs.rs`, `client_server.rs` | jobs from a dispatcher to its workers |
+//! | one file each | the loops of other contenders, by the experiment that needs them |
 
-mod aged;
 mod arrivals;
-mod attempts;
-mod batches;
 mod client_server;
-mod crowd;
-mod dispatch;
-mod exchange;
 mod fan;
-mod first;
 mod handoff;
-mod loaded;
+mod jobs;
+mod latency;
 mod messages;
-mod paced;
-mod pair;
 mod pool;
+mod queue;
 mod reading;
 mod ring;
-mod round_trip;
 mod stream;
 mod tally;
-mod waiting;
 
-pub(crate) use aged::{AGES, Rate, aged};
 pub(crate) use arrivals::arrivals;
-pub(crate) use attempts::{attempts, attempts_of_a_server, values};
-pub(crate) use batches::in_batches;
-pub(crate) use client_server::{Clients, client_server};
-pub(crate) use crowd::{RUN, alone, pauses, there_and_back};
-pub(crate) use dispatch::dispatch;
-pub(crate) use exchange::exchange;
-pub(crate) use fan::{Drain, fan};
-pub(crate) use first::{by_crossbeam, by_hand, by_select};
+pub(crate) use client_server::{Clients, attempts_of_a_server, client_server};
+pub(crate) use fan::Drain;
 pub(crate) use handoff::{hand_over, idle};
-pub(crate) use loaded::loaded;
-pub(crate) use messages::{message_ring, messages};
-pub(crate) use paced::{PERCENTILES, Pace, lone, paced};
-pub(crate) use pool::{idle_pool, tasks};
+pub(crate) use jobs::{Arrangement, Job, attempts, dispatch, values};
+pub(crate) use latency::{AGES, PERCENTILES, Pace};
+pub(crate) use messages::{Receives, Sends, message_ring, messages};
+pub(crate) use pool::{Task, idle_pool, tasks};
+pub(crate) use queue::{Boxed, Made, Runs, Slices, Streams, Words};
 pub(crate) use reading::{Failure, Metric, Outcome, Reading};
-pub(crate) use ring::ring;
-pub(crate) use round_trip::round_trip;
-pub(crate) use stream::one_by_one;
-pub(crate) use waiting::{waiting, yielding};
+pub(crate) use tally::{Clock, Jobs};

@@ -2,7 +2,7 @@
 
 use super::handoff::busy;
 use super::reading::{Outcome, Reading};
-use crate::contender::Pool;
+use crate::contenders::Unable;
 use crate::raw::ticks;
 use crate::rig::{self, Side, Stop, Work, tick_rate};
 use crate::setting::Setting;
@@ -10,9 +10,9 @@ use crate::topology::{Cpu, cpus};
 use cpu_time::ProcessTime;
 use std::hint::spin_loop;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::{Arc, Barrier};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -59,11 +59,43 @@ impl Pending {
 /// The process's CPU time when a thread started its clock, and when it stopped it.
 type Span = Range<Duration>;
 
+/// A task: some work, and that it is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task {
+    pending: &'static Pending,
+    ticks: u64,
+}
+
+impl Task {
+    #[inline(always)]
+    pub(crate) fn run(self) {
+        if self.ticks > 0 && self.ticks != MEETS {
+            let start = ticks();
+            while ticks().wrapping_sub(start) < self.ticks {
+                spin_loop();
+            }
+        }
+        self.pending.is_done();
+        while self.ticks == MEETS && self.pending.tasks.load(Acquire) > 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+/// The work of a task that ends when all tasks of its submitter run.
+const MEETS: u64 = u64::MAX;
+
 /// Runs tasks of about `nanoseconds` of work each. `submitters` threads hand them in as fast as they can. The
 /// measurement ends when all tasks have run; each task counts itself as done. CPU time is that of the process, because
 /// the pool's threads do most of the work.
-pub(crate) fn tasks<P: Pool>(setting: &Setting, submitters: usize, nanoseconds: u64) -> Outcome {
-    let pool = Arc::new(P::start(cpus().len().max(1))?);
+pub(crate) fn tasks<P: Send + Sync + 'static>(
+    start: impl Fn(usize) -> Result<P, Unable>,
+    execute: impl Fn(&P, Task) -> bool + Copy + Send + 'static,
+    setting: &Setting,
+    submitters: usize,
+    nanoseconds: u64,
+) -> Outcome {
+    let pool = Arc::new(start(cpus().len().max(1))?);
     let each = setting.count_up_to(MOST).div_ceil(submitters as u64);
     let work_ticks = (nanoseconds as f64 * tick_rate() / 1e9) as u64;
     let mut work: Vec<(Option<Cpu>, Work<Span>)> = Vec::new();
@@ -71,11 +103,12 @@ pub(crate) fn tasks<P: Pool>(setting: &Setting, submitters: usize, nanoseconds: 
         let pool = pool.clone();
         let submit: Work<Span> = Box::new(move |side| {
             let pool = &*pool;
-            let pending = Pending::new();
-            submit(pool, pending, WARM, work_ticks, side)?;
+            let task = Task { pending: Pending::new(), ticks: work_ticks };
+            let execute = |task| execute(pool, task);
+            submit(execute, task, WARM, side)?;
             side.start()?;
             let start = ProcessTime::now().as_duration();
-            submit(pool, pending, each, work_ticks, side)?;
+            submit(execute, task, each, side)?;
             let stop = ProcessTime::now().as_duration();
             side.stop();
             Ok(start..stop)
@@ -89,39 +122,28 @@ pub(crate) fn tasks<P: Pool>(setting: &Setting, submitters: usize, nanoseconds: 
 }
 
 #[inline(always)]
-fn submit<P: Pool>(pool: &P, pending: &'static Pending, count: u64, work_ticks: u64, side: &Side) -> Result<(), Stop> {
-    pending.tasks.store(count, Relaxed);
+fn submit(execute: impl Fn(Task) -> bool, task: Task, count: u64, side: &Side) -> Result<(), Stop> {
+    task.pending.tasks.store(count, Relaxed);
     for _ in 0..count {
-        let task = move || {
-            if work_ticks > 0 {
-                let start = ticks();
-                while ticks().wrapping_sub(start) < work_ticks {
-                    spin_loop();
-                }
-            }
-            pending.is_done();
-        };
-        if !pool.execute(task) {
+        if !execute(task) {
             return Err(Stop::Elsewhere);
         }
     }
-    pending.wait(side)
+    task.pending.wait(side)
 }
 
 /// Starts `threads` threads of a pool by as many tasks that wait for each other. Then leaves the pool alone, for as
 /// many milliseconds as the setting says. The value is the share of one core that it uses in this time, in percent.
-pub(crate) fn idle_pool<P: Pool>(setting: &Setting, threads: usize) -> Outcome {
-    let pool = P::start(threads)?;
+pub(crate) fn idle_pool<P: Send + 'static>(
+    pool: P,
+    execute: impl Fn(&P, Task) -> bool + Send + 'static,
+    setting: &Setting,
+    threads: usize,
+) -> Outcome {
     let count = if setting.quick { 1 } else { setting.count };
     let wait: Work<f64> = Box::new(move |side| {
-        let all = Arc::new(Barrier::new(threads + 1));
-        for _ in 0..threads {
-            let all = all.clone();
-            if !pool.execute(move || _ = all.wait()) {
-                return Err(Stop::Elsewhere);
-            }
-        }
-        all.wait();
+        let task = Task { pending: Pending::new(), ticks: MEETS };
+        submit(|task| execute(&pool, task), task, threads as u64, side)?;
         side.start()?;
         let percent = busy(Duration::from_millis(count));
         side.stop();

@@ -1,6 +1,6 @@
 //! The result of a measurement, or why there is none, and the values derived from it.
 
-use crate::contender::Unable;
+use crate::contenders::Unable;
 use crate::counters::Counts;
 use crate::rig::{Stop, Took, tick_rate};
 use std::fmt;

@@ -1,7 +1,8 @@
 //! Figure 5 of the B-Queue paper: two queues in a ring, and two threads that pass on every item they get.
 
+use super::queue::Made;
 use super::reading::{Outcome, Reading};
-use crate::contender::Pair;
+use crate::contenders::{Rx, Tx};
 use crate::rig::{self, PATIENCE, Stop, Work};
 use crate::setting::Setting;
 use std::hint::spin_loop;
@@ -10,8 +11,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Sends `in_flight` items round and round. The count is of items passed on.
-pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: u64) -> Outcome {
-    let mut pairs = P::pairs(2, capacity)?.into_iter();
+pub(super) fn ring<X: Tx<u64>, R: Rx<u64>>(
+    made: &Made<X, R>,
+    setting: &Setting,
+    capacity: usize,
+    in_flight: u64,
+) -> Outcome {
+    let mut pairs = made.several(2, capacity)?.into_iter();
     let (Some((to_second, from_first)), Some((to_first, from_second))) = (pairs.next(), pairs.next()) else {
         unreachable!("two were asked for")
     };
@@ -23,7 +29,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
         side.start()?;
         for number in 0..in_flight {
             let mut tries = 0_u64;
-            while !P::try_push(&mut to_second, number) {
+            while !to_second.try_push(number) {
                 tries += 1;
                 if tries.is_multiple_of(PATIENCE) {
                     side.stuck(number)?;
@@ -34,7 +40,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
         let mut tries = 0_u64;
         for hop in 0..laps * in_flight {
             let item = loop {
-                if let Some(item) = P::poll(&mut from_second, || _ = P::flush(&mut to_second)) {
+                if let Some(item) = from_second.poll(&mut || _ = to_second.flush()) {
                     break item;
                 }
                 tries += 1;
@@ -44,7 +50,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
                 spin_loop();
             };
             side.check(item, hop % in_flight)?;
-            while !P::try_push(&mut to_second, item) {
+            while !to_second.try_push(item) {
                 tries += 1;
                 if tries.is_multiple_of(PATIENCE) {
                     side.stuck(in_flight + hop)?;
@@ -62,7 +68,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
         let (mut tries, mut hops) = (0_u64, 0);
         let result: Result<(), Stop> = 'ring: loop {
             let item = loop {
-                if let Some(item) = P::poll(&mut from_first, || _ = P::flush(&mut to_first)) {
+                if let Some(item) = from_first.poll(&mut || _ = to_first.flush()) {
                     break item;
                 }
                 if is_over.load(Relaxed) {
@@ -75,7 +81,7 @@ pub(crate) fn ring<P: Pair<u64>>(setting: &Setting, capacity: usize, in_flight: 
                 spin_loop();
             };
             hops += 1;
-            while !P::try_push(&mut to_first, item) {
+            while !to_first.try_push(item) {
                 // The first thread takes no more items.
                 if is_over.load(Relaxed) {
                     break 'ring Ok(());

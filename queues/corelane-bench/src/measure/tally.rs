@@ -1,6 +1,6 @@
 //! The records of threads that hand out or do jobs: which jobs, and CPU time.
 
-use crate::contender::Job;
+use super::jobs::Job;
 use crate::rig::Stop;
 use corelane::mpmc::Stats;
 use cpu_time::ThreadTime;
@@ -48,6 +48,25 @@ impl Tally {
     }
 }
 
+/// What a worker does with its jobs.
+#[derive(Default)]
+pub(crate) struct Jobs<'a> {
+    pub(super) tally: Tally,
+    /// What comes after each job.
+    pub(super) after: Option<&'a mut dyn FnMut(Job)>,
+}
+
+impl Jobs<'_> {
+    #[inline(always)]
+    pub(crate) fn does(&mut self, job: Job) {
+        job.run();
+        self.tally.add(job);
+        if let Some(after) = &mut self.after {
+            after(job);
+        }
+    }
+}
+
 /// A thread's share of a measurement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Part {
@@ -60,7 +79,7 @@ pub(super) struct Part {
 
 /// Adds up the calling thread's CPU time in calls, minus the cost of the clock itself.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     a_look: Duration,
     looks: u32,
     pub(super) sum: Duration,
@@ -75,7 +94,7 @@ impl Clock {
     }
 
     #[inline(always)]
-    pub(super) fn time<R>(&mut self, call: impl FnOnce() -> R) -> R {
+    pub(crate) fn time<R>(&mut self, call: impl FnOnce() -> R) -> R {
         let start = ThreadTime::now();
         let result = call();
         self.sum += start.elapsed().saturating_sub(self.a_look);
@@ -93,13 +112,9 @@ impl Clock {
 pub(super) fn cpu_of_a_job(turns: u32) -> f64 {
     const JOBS: u32 = 10_000;
     let run = || {
-        let mut tally = Tally::default();
-        for number in 0..JOBS {
-            let job = black_box(Job { turns, number });
-            job.run();
-            tally.add(job);
-        }
-        black_box(tally);
+        let mut jobs = Jobs::default();
+        (0..JOBS).for_each(|number| jobs.does(black_box(Job { turns, number })));
+        black_box(jobs.tally);
     };
     run();
     let start = ThreadTime::now();
@@ -137,16 +152,5 @@ mod tests {
         let least = |turns| (0..5).map(|_| cpu_of_a_job(turns)).fold(f64::INFINITY, f64::min);
         let (short, long) = (least(1), least(1000));
         assert!(short > 0.0 && long > 10.0 * short, "{short} {long}");
-    }
-
-    #[test]
-    fn a_tally_knows_its_numbers() {
-        let mut counted = Tally::default();
-        (0..100).for_each(|number| counted.add(Job { turns: 0, number }));
-        assert_eq!(Tally::of_numbers(100), counted);
-        assert_eq!(Tally::of_numbers(0), Tally::default());
-        let half = Tally::of_numbers(10);
-        assert_eq!(half.check([half]), Ok(()));
-        assert_eq!(half.check([half, half]), Err(Stop::WrongCount { put: 10, taken: 20 }));
     }
 }

@@ -1,9 +1,8 @@
 //! Results as tables in Markdown: all of a directory as one page, or chosen ones inside of a page of prose.
 
 use super::{day, latest, read};
-use crate::record::{PanelRecord, Record};
+use crate::record::{PanelRecord, Point, Record};
 use crate::stats::short;
-use crate::table::cell;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -18,26 +17,52 @@ pub(super) fn render(records: &[Record]) -> String {
 Medians; with one column also the least and the most of all samples.
 "
     .to_owned();
-    for record in latest(records) {
-        let _ = writeln!(out, "\n## {}: {}\n", record.experiment, record.title);
-        record.machine.lines().iter().for_each(|line| _ = writeln!(out, "- {line}"));
-        let _ = writeln!(
-            out,
-            "- {}, {} rounds of about {} ms a sample",
-            day(record.started),
-            record.rounds,
-            short(record.sample_seconds * 1e3)
-        );
-        record.notes.iter().for_each(|note| _ = writeln!(out, "- {note}"));
-        for panel in record.panels.iter().filter(|panel| !panel.series.is_empty()) {
-            let _ = writeln!(out, "\n### {}, {}\n", panel.title, panel.y.label);
-            match &panel.x {
-                None => by_rank(&mut out, panel),
-                Some(axis) => by_x(&mut out, panel, &axis.label),
-            }
+    latest(records).into_iter().for_each(|record| section(&mut out, record));
+    out
+}
+
+/// What a person wants to see at once of a run.
+pub(crate) fn shown(record: &Record) -> String {
+    let mut out = String::new();
+    section(&mut out, record);
+    let _ = writeln!(
+        out,
+        "\nRepeats {}.{}",
+        record.repeats,
+        if record.quick { " QUICK: figures mean nothing." } else { "" }
+    );
+    let left_out = record.panels.iter().flat_map(|panel| panel.left_out.iter().map(move |it| (panel, it)));
+    left_out.for_each(|(panel, it)| _ = writeln!(out, "- {}, {}: {}", panel.title, it.name, it.reason));
+    out
+}
+
+fn section(out: &mut String, record: &Record) {
+    let _ = writeln!(out, "\n## {}: {}\n", record.experiment, record.title);
+    record.machine.lines().iter().for_each(|line| _ = writeln!(out, "- {line}"));
+    let _ = writeln!(
+        out,
+        "- {}, {} rounds of about {} ms a sample",
+        day(record.started),
+        record.rounds,
+        short(record.sample_seconds * 1e3)
+    );
+    record.notes.iter().for_each(|note| _ = writeln!(out, "- {note}"));
+    for panel in record.panels.iter().filter(|panel| !panel.series.is_empty()) {
+        let _ = writeln!(out, "\n### {}, {}\n", panel.title, panel.y.label);
+        match &panel.x {
+            None => by_rank(out, panel),
+            Some(axis) => by_x(out, panel, &axis.label),
         }
     }
-    out
+}
+
+/// A median, or a word for the reason why there is none.
+fn cell(point: Option<&Point>) -> String {
+    match point {
+        None => String::new(),
+        Some(Point { stopped: Some(why), .. }) => why.split(':').next().unwrap_or("stopped").to_owned(),
+        Some(point) => point.summary().map_or("–".to_owned(), |summary| short(summary.median)),
+    }
 }
 
 fn row(out: &mut String, cells: impl IntoIterator<Item = String>) {

@@ -76,8 +76,8 @@
 //!   and neither `Select` nor an async end. Drop the last handle on another thread: it frees the queue's memory.
 //! - **A slice as a whole or not at all**: check first that [`try_push_slice`] has room for it.
 //! - A lane's consumer close behind the producer pauses for up to 1 µs (Zen 5) for more items, except where that does
-//!   not help. [`slip(0)`](crate::spsc::lane::Tuning::slip) switches it off. `corelane-bench tune`, in the repository,
-//!   prints the best [`Tuning`](crate::spsc::lane::Tuning) of a machine.
+//!   not help. [`slip(0)`](crate::spsc::lane::Tuning::slip) switches it off. `corelane-bench run policies`, in
+//!   the repository, measures each value of a [`Tuning`](crate::spsc::lane::Tuning).
 //!
 //! [`try_push_slice`]: crate::spsc::Producer::try_push_slice
 //!

@@ -97,7 +97,7 @@ super::aliases!(Lane, lane);
 /// How a lane holds its memory, and what its consumer does between two runs of blocks.
 ///
 /// The consumer looks these values up where a run ends, so they cost no item anything. Whatever is asked for, the
-/// promises are the same. `corelane-bench tune` says what is best on a machine.
+/// promises are the same. `corelane-bench run policies` measures each value on a machine.
 ///
 /// ```
 /// use corelane::spsc::{Options, lane};
