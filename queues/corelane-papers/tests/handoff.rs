@@ -2,8 +2,10 @@
 
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
+#[path = "../../corelane/tests/support/meeting.rs"]
+mod meeting;
 #[path = "../../corelane/tests/handoff/support.rs"]
-#[expect(dead_code, reason = "the queues under test are others, and none of them can be looked into")]
+#[expect(dead_code, unused_imports, reason = "the queues under test are others, and none of them can be looked into")]
 mod support;
 #[path = "../../corelane/tests/support/watchdog.rs"]
 mod watchdog;
