@@ -476,7 +476,7 @@ mod tests {
         };
         let record =
             run(&experiment, &Effort { quick: false, rounds: 2, ..Effort::quick() }, &mut |_: &str, done, of, _| {
-                assert!(done < of)
+                assert!(done < of);
             });
         let names = |panel: &PanelRecord| -> Vec<String> {
             panel.left_out.iter().map(|left_out| left_out.name.clone()).collect()
@@ -509,7 +509,7 @@ mod tests {
         };
         let record =
             run(&experiment, &Effort { quick: false, rounds: 2, ..Effort::quick() }, &mut |_: &str, done, of, _| {
-                assert!(done < of)
+                assert!(done < of);
             });
         RUNS.with(|runs| assert_eq!(*runs.borrow(), ["good", "good", "bad", "good", "good"]));
         assert_eq!(record.panels.len(), 2);
