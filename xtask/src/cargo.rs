@@ -26,7 +26,7 @@ const TARGETS: [(&str, &str, &str); 5] = [
     (
         "corelane",
         "",
-        "contract deadlock stream properties allocation mpmc lanes mpmc_memory select places handoff dispatch barrier \
+        "contract deadlock stream properties allocation mpmc mpmc_memory select places handoff dispatch barrier \
          faults loom loom_mpmc loom_lanes loom_handoff loom_dispatch shuttle",
     ),
     ("corelane", "async", "asynchronous asynchronous_without_membarrier loom_select loom_async"),

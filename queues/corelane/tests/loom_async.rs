@@ -5,6 +5,9 @@
 //! lost wake-up as a deadlock. Each model runs with all that may stand for the barrier: see [`Barrier`]; without any
 //! only where no end parks.
 
+#[macro_use]
+#[path = "support/designs.rs"]
+mod designs;
 #[path = "support/explore.rs"]
 mod explore;
 #[path = "support/ledger.rs"]
@@ -16,7 +19,7 @@ use corelane::Barrier;
 use corelane::dispatch::{AsyncDispatcher, AsyncWorker, Builder, ByKey, Mpmc, Queue};
 use corelane::error::{Closed, DispatchError};
 use corelane::mpmc::Ticket;
-use corelane::spsc::{self, AsyncConsumer, AsyncProducer, BQueue, Design, Lamport, Lane, Linked, McRing, Options};
+use corelane::spsc::{self, AsyncConsumer, AsyncProducer, Design, Lane, Options};
 use corelane::wait::Park;
 use explore::explore_with;
 use ledger::{Item, Ledger};
@@ -312,56 +315,46 @@ mod models {
 }
 
 macro_rules! suite {
-    ($name:ident, $design:ty { $($model:ident)+ }) => {
+    ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+        suite!(@ $name, $design, [
+            a_pop_wakes_the_task
+            a_pop_wakes_the_task_that_reserves
+            consumer_goes_while_the_task_waits
+            consumer_closes_while_the_task_waits
+            two_tasks_wait_in_turn
+            a_task_and_a_thread_wait_in_turn
+            a_producer_moves_between_two_waits
+            a_pending_reservation_is_dropped
+        ]);
+    };
+    ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
+        suite!(@ $name, $design, []);
+    };
+    (@ $name:ident, $design:ident, [$($more:ident)*]) => {
+        suite!(@@ $name, $design, [
+            a_push_wakes_the_task
+            a_batch_wakes_the_task
+            producer_goes_while_the_task_waits
+            a_consumer_moves_between_two_waits
+            the_waker_is_replaced
+            a_pending_pop_is_dropped
+            an_end_goes_while_it_is_woken
+            an_end_becomes_a_threads
+            $($more)*
+        ]);
+    };
+    (@@ $name:ident, $design:ident, [$($model:ident)*]) => {
         mod $name {
             use super::*;
 
             $(#[test]
             fn $model() {
-                models::$model::<$design>();
-            })+
+                models::$model::<spsc::$design>();
+            })*
         }
     };
-    ($($name:ident: $design:ty)+) => {
-        $(suite! { $name, $design {
-            a_push_wakes_the_task
-            a_batch_wakes_the_task
-            a_pop_wakes_the_task
-            a_pop_wakes_the_task_that_reserves
-            producer_goes_while_the_task_waits
-            consumer_goes_while_the_task_waits
-            consumer_closes_while_the_task_waits
-            two_tasks_wait_in_turn
-            a_task_and_a_thread_wait_in_turn
-            a_consumer_moves_between_two_waits
-            a_producer_moves_between_two_waits
-            the_waker_is_replaced
-            a_pending_pop_is_dropped
-            a_pending_reservation_is_dropped
-            an_end_goes_while_it_is_woken
-            an_end_becomes_a_threads
-        } })+
-    };
 }
-
-suite! {
-    lane: Lane
-    lamport: Lamport
-    mcring: McRing
-    bqueue: BQueue
-}
-
-// The unbounded one is never full.
-suite! { linked, Linked {
-    a_push_wakes_the_task
-    a_batch_wakes_the_task
-    producer_goes_while_the_task_waits
-    a_consumer_moves_between_two_waits
-    the_waker_is_replaced
-    a_pending_pop_is_dropped
-    an_end_goes_while_it_is_woken
-    an_end_becomes_a_threads
-} }
+designs!(suite);
 
 /// A fan-out: a task that waits for several queues, and at the desk for workers that leave.
 mod fanning {

@@ -1,6 +1,9 @@
 //! The shared queues and the allocator: what a burst leaves behind, memory that is refused, calls that need none.
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
+#[macro_use]
+#[path = "support/designs.rs"]
+mod designs;
 #[path = "support/allocator.rs"]
 mod allocator;
 #[path = "support/watchdog.rs"]
@@ -9,7 +12,7 @@ mod watchdog;
 use allocator::{CALLS, LIMIT, LIVE};
 use corelane::dispatch::{Builder, Mpmc};
 use corelane::error::{ChannelError, DispatchError, TryPushError};
-use corelane::mpmc::{self, BusyWait, Condvar, Design, MichaelScott, Options, Queue, Scq, Ticket, TwoLock};
+use corelane::mpmc::{self, Design, MichaelScott, Options, Queue, Ticket, TwoLock};
 use corelane::spsc::{self, Linked, linked};
 use corelane::wait::{Adaptive, Park, Select};
 use std::time::Duration;
@@ -226,11 +229,13 @@ fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
 
 #[test]
 fn a_queue_without_memory_is_not_made() {
-    refused_memory_is_an_error_and_leaves_nothing::<Ticket>();
-    refused_memory_is_an_error_and_leaves_nothing::<Scq>();
-    refused_memory_is_an_error_and_leaves_nothing::<MichaelScott>();
-    refused_memory_is_an_error_and_leaves_nothing::<Condvar>();
-    refused_memory_is_an_error_and_leaves_nothing::<BusyWait>();
+    macro_rules! refused {
+        ($name:ident, $design:ident, [$bound:ident $sleeps:ident $places:ident blocks]) => {};
+        ($name:ident, $design:ident, $flags:tt) => {
+            refused_memory_is_an_error_and_leaves_nothing::<mpmc::$design>();
+        };
+    }
+    shared_designs!(refused);
 }
 
 fn calls_allocate_nothing<D: Design<u64>>() {
@@ -254,11 +259,14 @@ fn calls_allocate_nothing<D: Design<u64>>() {
 
 #[test]
 fn pushing_popping_and_waiting_allocate_nothing() {
-    calls_allocate_nothing::<Ticket>();
-    calls_allocate_nothing::<Scq>();
-    calls_allocate_nothing::<MichaelScott>();
-    calls_allocate_nothing::<Condvar>();
-    calls_allocate_nothing::<BusyWait>();
+    // One with a node for each item and a lock has no memory of its own.
+    macro_rules! called {
+        ($name:ident, $design:ident, [$bound:ident $sleeps:ident $places:ident blocks]) => {};
+        ($name:ident, $design:ident, $flags:tt) => {
+            calls_allocate_nothing::<mpmc::$design>();
+        };
+    }
+    shared_designs!(called);
 }
 
 #[test]

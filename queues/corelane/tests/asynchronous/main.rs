@@ -4,7 +4,8 @@
 //! A new design is one more line in the lists at the end of this file. A test that hangs ends the process and is named.
 
 // Guards have no destructor by design; that they are dropped is what some tests are about.
-#![allow(clippy::drop_non_drop, clippy::type_complexity)]
+// What a call returns is let go by `drop` where a closure is to return nothing.
+#![allow(clippy::drop_non_drop, clippy::type_complexity, dropping_copy_types)]
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
 #[macro_use]
@@ -75,8 +76,17 @@ macro_rules! tests_on_executors {
 
 /// What needs no executor, nor a bound.
 macro_rules! suite {
-    ($($name:ident: $design:ident { $($rest:ident!($($arguments:tt)*);)* })+) => {
-        $(mod $name {
+    (lane, $design:ident, $flags:tt) => {
+        suite! { @ lane $design bounded!(); on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads); }
+    };
+    ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+        suite! { @ $name $design bounded!(); tests_on_executors!(TokioThreads => { crossing { items_in_order } }); }
+    };
+    ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
+        suite! { @ $name $design on_executors!(TokioThreads FuturesThread); }
+    };
+    (@ $name:ident $design:ident $($rest:ident!($($arguments:tt)*);)*) => {
+        mod $name {
             type This = corelane::spsc::$design;
 
             tests! {
@@ -112,7 +122,7 @@ macro_rules! suite {
                 }
             }
             $($rest!($($arguments)*);)*
-        })+
+        }
     };
 }
 
@@ -150,40 +160,8 @@ macro_rules! bounded {
     };
 }
 
-// The waiting is the same for every design, so one goes through everything.
-suite! {
-    lane: Lane {
-        bounded!();
-        on_executors!(TokioThread TokioThreads FuturesThread FuturesThreads);
-    }
-    lamport: Lamport {
-        bounded!();
-        on_executors!(TokioThreads FuturesThread);
-    }
-    linked: Linked {
-        on_executors!(TokioThreads FuturesThread);
-    }
-    mcring: McRing {
-        bounded!();
-        tests_on_executors!(TokioThreads => { crossing { items_in_order } });
-    }
-    bqueue: BQueue {
-        bounded!();
-        tests_on_executors!(FuturesThreads => { crossing { items_in_order } });
-    }
-    locked: Locked {
-        bounded!();
-        tests_on_executors!(TokioThreads => { crossing { items_in_order } });
-    }
-    fastforward: FastForward {
-        bounded!();
-        tests_on_executors!(FuturesThreads => { crossing { items_in_order } });
-    }
-    multiline: MultiLine {
-        bounded!();
-        tests_on_executors!(TokioThreads => { crossing { items_in_order } });
-    }
-}
+// The waiting is the same for every design, so one goes through all executors.
+designs!(suite);
 
 /// A fan-out over a design: what needs no bound, and no executor.
 macro_rules! fan_out {

@@ -5,6 +5,10 @@
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 #![allow(clippy::type_complexity)]
 
+#[macro_use]
+#[path = "../support/designs.rs"]
+mod designs;
+
 mod accounting;
 #[path = "../support/histories.rs"]
 mod histories;
@@ -198,21 +202,22 @@ macro_rules! unbounded {
 }
 
 /// The whole suite over a design: `suite!(name, Design)`.
-macro_rules! suite {
-    ($name:ident, $design:ty) => {
-        suite_of_unbounded!($name, $design, bounded);
+macro_rules! suite_of_spsc {
+    ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+        suite_of_unbounded!($name, corelane::spsc::$design, bounded);
+    };
+    ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
+        suite_of_unbounded!($name, corelane::spsc::$design, unbounded);
     };
 }
+designs!(suite_of_spsc);
 
-suite!(lane, corelane::spsc::Lane);
-suite!(lamport, corelane::spsc::Lamport);
-suite!(mcring, corelane::spsc::McRing);
-suite!(bqueue, corelane::spsc::BQueue);
-suite!(locked, corelane::spsc::Locked);
-suite!(multiline, corelane::spsc::MultiLine);
-suite!(ticket, corelane::dispatch::Mpmc<corelane::mpmc::Ticket>);
-suite!(condvar, corelane::dispatch::Mpmc<corelane::mpmc::Condvar>);
-suite!(busy_wait, corelane::dispatch::Mpmc<corelane::mpmc::BusyWait>);
-suite_of_unbounded!(two_lock, corelane::dispatch::Mpmc<corelane::mpmc::TwoLock>, unbounded);
-suite_of_unbounded!(michael_scott, corelane::dispatch::Mpmc<corelane::mpmc::MichaelScott>, unbounded);
-suite_of_unbounded!(linked, corelane::spsc::Linked, unbounded);
+macro_rules! suite_of_mpmc {
+    ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+        suite_of_unbounded!($name, corelane::dispatch::Mpmc<corelane::mpmc::$design>, bounded);
+    };
+    ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {
+        suite_of_unbounded!($name, corelane::dispatch::Mpmc<corelane::mpmc::$design>, unbounded);
+    };
+}
+shared_designs!(suite_of_mpmc);

@@ -1,8 +1,8 @@
 //! Queues whose threads fail: they end by a panic, are stopped in the middle of a call, get no memory, or are far more
 //! than there are CPUs.
 //!
-//! A new design of `spsc` is one more line in `support/designs.rs`, another queue one more `suite_` line at the end of
-//! this file; a new test is a function generic over the family's `Case`, and its name in the family's list. A test
+//! A new design is one more line in `support/designs.rs`, a
+//! fan-out one more `suite_` line at the end of this file; a new test is a function generic over the family's `Case`, and its name in the family's list. A test
 //! that hangs ends the process and is named.
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 #![allow(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
@@ -18,6 +18,8 @@ mod fuse;
 mod handoff_panics;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod hangs;
+#[path = "../support/meeting.rs"]
+mod meeting;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod memory;
 mod mpmc_panics;
@@ -168,9 +170,6 @@ macro_rules! suite_of_dispatch {
                     a_dispatcher_goes_on_after_a_panic_anywhere
                     a_worker_ends_anywhere
                 }
-                crowds {
-                    sixty_three_workers_on_two_cpus
-                }
             }
             $(#[cfg(target_os = "linux")]
             $more! {
@@ -191,9 +190,6 @@ macro_rules! suite_of_handoff {
             tests! {
                 handoff_panics {
                     a_thread_ends_anywhere
-                }
-                crowds {
-                    thirty_two_puts_and_takes_on_two_cpus
                 }
             }
             #[cfg(target_os = "linux")]
@@ -216,3 +212,4 @@ suite_of_dispatch!(fan_out_of_tickets, corelane::dispatch::Mpmc<corelane::mpmc::
 suite_of_handoff!(fair, Fair);
 suite_of_handoff!(unfair, Unfair);
 suite_of_handoff!(eliminating, Eliminating);
+suite_of_handoff!(transfer, Transfer);

@@ -9,7 +9,9 @@ use corelane::error::{ChannelError, TryPushError};
 use corelane::mpmc;
 use corelane::spsc::{self, Linked, linked, stream};
 use corelane::wait::Adaptive;
+use std::cell::RefCell;
 use std::process::Command;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
 
@@ -64,15 +66,49 @@ fn what_cannot_be_made_is_refused() {
             ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {};
         }
         designs!(refused);
-        for made in [
-            mpmc::ticket::try_queue::<Page>(TOO_MANY).err(),
-            mpmc::scq::try_queue::<Page>(TOO_MANY).err(),
-            mpmc::condvar::try_queue::<Page>(TOO_MANY).err(),
-            mpmc::busy_wait::try_queue::<Page>(TOO_MANY).err(),
-        ] {
-            assert_eq!(made, Some(ChannelError::NoMemory));
+        macro_rules! refused_too {
+            ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
+                let made =
+                    mpmc::any_queue::<Page, mpmc::$design, Adaptive, mpmc::NoStats>(TOO_MANY, mpmc::Options::new());
+                assert_eq!(made.err(), Some(ChannelError::NoMemory), stringify!($name));
+            };
+            ($name:ident, $design:ident, $flags:tt) => {};
         }
+        shared_designs!(refused_too);
     });
+}
+
+/// Pushes until the memory is used up, and then all that is left while another thread pops. A `try_push` of a number
+/// says whether it was accepted, and `push` waits for memory where the queue can.
+fn refuses_or_waits<T: Sync>(
+    queue: T,
+    all: u64,
+    least: u64,
+    (try_push, push): (impl Fn(u64) -> bool, impl Fn(u64)),
+    pop: impl Fn(&T, u64) -> bool + Sync,
+    close: impl FnOnce(),
+) {
+    let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        // Before the limit: a thread needs memory, too.
+        let consumer = scope.spawn(|| {
+            ready.store(true, SeqCst);
+            until(&full);
+            (0..).take_while(|&number| pop(&queue, number)).count() as u64
+        });
+        until(&ready);
+        limit_memory(MORE);
+        let next = (0..).take_while(|&number| try_push(number)).count() as u64;
+        assert!((least..all).contains(&next), "{next} items");
+        full.store(true, SeqCst);
+        (next..all).for_each(push);
+        close();
+        assert_eq!(consumer.join().unwrap(), all);
+    });
+}
+
+fn page(number: u64) -> Page {
+    [number; 512]
 }
 
 #[test]
@@ -80,111 +116,69 @@ fn an_unbounded_queue_refuses_or_waits_and_loses_nothing() {
     in_a_process_of_its_own("memory::an_unbounded_queue_refuses_or_waits_and_loses_nothing", || {
         let tuning = linked::Tuning::new().segment(16).cached(1);
         let options = spsc::Options::new().tuning(tuning).wait(Adaptive);
-        let (mut tx, mut rx) = spsc::any_channel::<Page, Linked, _, _>(1, options).expect("two segments");
-        let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
-        thread::scope(|scope| {
-            let consumer = scope.spawn(|| {
-                ready.store(true, SeqCst);
-                until(&full);
-                let mut expected = 0;
-                while let Ok(page) = rx.pop() {
-                    assert_eq!(page, [expected; 512]);
-                    expected += 1;
-                }
-                expected
-            });
-            until(&ready);
-            limit_memory(MORE);
-            let mut next = 0;
-            while tx.try_push([next; 512]).is_ok() {
-                next += 1;
-            }
-            assert!((1_000..TOO_MANY as u64).contains(&next), "{next} pages");
-            full.store(true, SeqCst);
-            (next..TOO_MANY as u64).for_each(|page| tx.push([page; 512]).expect("open"));
-            drop(tx);
-            assert_eq!(consumer.join().unwrap(), TOO_MANY as u64);
-        });
+        let (tx, rx) = spsc::any_channel::<Page, Linked, _, _>(1, options).expect("two segments");
+        let tx = RefCell::new(Some(tx));
+        let with = |number, push: fn(&mut spsc::Producer<Page, Linked>, Page) -> bool| {
+            push(tx.borrow_mut().as_mut().expect("it is open"), page(number))
+        };
+        let pushes = (
+            |number| with(number, |tx, page| tx.try_push(page).is_ok()),
+            |number| assert!(with(number, |tx, page| tx.push(page).is_ok())),
+        );
+        let pop = |rx: &Mutex<spsc::Consumer<Page, Linked>>, number| {
+            rx.lock().unwrap().pop().is_ok_and(|popped| popped == page(number))
+        };
+        refuses_or_waits(Mutex::new(rx), TOO_MANY as u64, 1_000, pushes, pop, || drop(tx.take()));
     });
 }
 
 #[test]
 fn a_stream_says_no_memory_and_loses_nothing() {
     in_a_process_of_its_own("memory::a_stream_says_no_memory_and_loses_nothing", || {
-        const MESSAGES: u64 = 200_000;
-        let (mut tx, mut rx) = stream::channel();
+        let (tx, rx) = stream::channel();
+        let tx = RefCell::new(Some(tx));
         let large = vec![0; MORE as usize];
-        let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
-        thread::scope(|scope| {
-            let consumer = scope.spawn(|| {
-                ready.store(true, SeqCst);
-                until(&full);
-                let mut expected = 0;
-                while let Ok(found) = rx.pop() {
-                    assert_eq!(found, message(&mut [0; 1024], expected));
-                    expected += 1;
+        let push = |bytes: &[u8]| tx.borrow_mut().as_mut().expect("it is open").try_push(bytes);
+        let pushes = (
+            |number| match push(message(&mut [0; 1024], number)) {
+                Ok(()) => true,
+                Err(refusal) => {
+                    assert_eq!(
+                        (refusal, push(&large)),
+                        (stream::PushError::NoMemory, Err(stream::PushError::NoMemory))
+                    );
+                    false
                 }
-                expected
-            });
-            until(&ready);
-            limit_memory(MORE);
-            let mut next = 0;
-            let refusal = loop {
-                match tx.try_push(message(&mut [0; 1024], next)) {
-                    Ok(()) => next += 1,
-                    Err(refusal) => break refusal,
+            },
+            |number| {
+                while let Err(refusal) = push(message(&mut [0; 1024], number)) {
+                    assert_eq!(refusal, stream::PushError::NoMemory);
+                    thread::yield_now();
                 }
-            };
-            assert_eq!(refusal, stream::PushError::NoMemory);
-            assert!(next > 10_000, "{next} messages");
-            assert_eq!(tx.try_push(&large), Err(stream::PushError::NoMemory));
-            full.store(true, SeqCst);
-            while next < MESSAGES {
-                match tx.push(message(&mut [0; 1024], next)) {
-                    Ok(()) => next += 1,
-                    Err(refusal) => {
-                        assert_eq!(refusal, stream::PushError::NoMemory);
-                        thread::yield_now();
-                    }
-                }
-            }
-            drop(tx);
-            assert_eq!(consumer.join().unwrap(), MESSAGES);
-        });
+            },
+        );
+        let pop = |rx: &Mutex<stream::Consumer>, number| {
+            rx.lock().unwrap().pop().is_ok_and(|found| found == message(&mut [0; 1024], number))
+        };
+        refuses_or_waits(Mutex::new(rx), 200_000, 10_000, pushes, pop, || drop(tx.take()));
     });
 }
 
 #[test]
 fn a_lock_free_list_refuses_or_waits_and_loses_nothing() {
     in_a_process_of_its_own("memory::a_lock_free_list_refuses_or_waits_and_loses_nothing", || {
-        let queue = mpmc::michael_scott::queue::<Page>();
-        let (ready, full) = (AtomicBool::new(false), AtomicBool::new(false));
-        thread::scope(|scope| {
-            let consumer = scope.spawn(|| {
-                ready.store(true, SeqCst);
-                until(&full);
-                let mut expected = 0;
-                while let Ok(page) = queue.pop() {
-                    assert_eq!(page, [expected; 512]);
-                    expected += 1;
+        let queue = &mpmc::michael_scott::queue::<Page>();
+        let pushes = (
+            |number| match queue.try_push(page(number)) {
+                Ok(()) => true,
+                Err(refusal) => {
+                    assert_eq!(refusal, TryPushError::Full(page(number)));
+                    false
                 }
-                expected
-            });
-            until(&ready);
-            limit_memory(MORE);
-            let mut next = 0;
-            let refusal = loop {
-                match queue.try_push([next; 512]) {
-                    Ok(()) => next += 1,
-                    Err(refusal) => break refusal,
-                }
-            };
-            assert_eq!(refusal, TryPushError::Full([next; 512]));
-            assert!(next > 1_000, "{next} pages");
-            full.store(true, SeqCst);
-            (next..TOO_MANY as u64).for_each(|page| queue.push([page; 512]).expect("open"));
-            queue.close();
-            assert_eq!(consumer.join().unwrap(), TOO_MANY as u64);
-        });
+            },
+            |number| queue.push(page(number)).expect("open"),
+        );
+        let pop = |(): &(), number| queue.pop().is_ok_and(|popped| popped == page(number));
+        refuses_or_waits((), TOO_MANY as u64, 1_000, pushes, pop, || queue.close());
     });
 }

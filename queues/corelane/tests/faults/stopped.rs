@@ -3,6 +3,7 @@
 
 use crate::fuse::Way;
 use crate::handoff_panics::Meeting;
+use crate::meeting::Queue;
 use crate::random::Random;
 use crate::signals::Stop;
 use crate::{Case, Fans, Long, Shared};
@@ -431,13 +432,13 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
     let count = |counter: &AtomicU64, came: bool| {
         counter.fetch_add(came.into(), SeqCst);
     };
-    let moment_of_time = Duration::from_micros(5);
+    let moment_of_time = WaitLimit::new().timeout(Duration::from_micros(5));
     thread::scope(|scope| {
         scope.spawn(|| {
             stop.run(|| {
                 while !over.load(SeqCst) {
-                    count(&put, queue.put_timeout(1, moment_of_time).is_ok());
-                    count(&taken, queue.take_timeout(moment_of_time).is_ok());
+                    count(&put, queue.put_with(1, &moment_of_time).is_ok());
+                    count(&taken, queue.take_with(&moment_of_time).is_ok());
                     count(&put, queue.try_put(1).is_ok());
                     count(&taken, queue.try_take().is_ok());
                 }
@@ -445,7 +446,7 @@ pub(crate) fn others_meet_beside_a_stopped_thread<C: Meeting>() {
         });
         scope.spawn(|| {
             while !over.load(SeqCst) {
-                count(&taken, queue.take_timeout(Duration::from_millis(1)).is_ok());
+                count(&taken, queue.take_with(&WaitLimit::new().timeout(Duration::from_millis(1))).is_ok());
             }
         });
         let _on_failure = OnFailure(&stop, &over);

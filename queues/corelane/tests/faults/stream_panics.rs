@@ -137,37 +137,6 @@ fn a_producer_ends_anywhere() {
 }
 
 #[test]
-fn a_consumer_ends_anywhere() {
-    crate::watchdog::guard(|| {
-        for limit in [None, Some(100)] {
-            with_every_fuse(|ticks| {
-                let (tx, rx) = queue(limit);
-                let (pushed, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
-                let blown = thread::scope(|scope| {
-                    let consumer = scope.spawn(|| {
-                        burn(ticks, || {
-                            let mut rx = rx;
-                            let mut popped = 0;
-                            consume(&mut rx, &mut popped);
-                            next.store(popped, SeqCst);
-                        })
-                        .is_none()
-                    });
-                    let mut tx = tx;
-                    let closed = produce(&mut tx, &pushed);
-                    drop(tx);
-                    let blown = consumer.join().unwrap();
-                    assert!(blown || !closed);
-                    blown
-                });
-                assert!(blown || next.into_inner() == pushed.into_inner());
-                blown
-            });
-        }
-    });
-}
-
-#[test]
 fn ends_go_on_after_a_panic_anywhere() {
     crate::watchdog::guard(|| {
         for limit in [None, Some(100)] {

@@ -32,8 +32,9 @@
 //! that finds no partner, says nothing of others.
 
 use crate::histories::{Clock, Event, Gate, is_linearizable};
+use crate::meeting::Queue;
 use crate::random::Random;
-use crate::support::{Mode, Queue};
+use crate::support::Mode;
 use crate::watchdog::guard;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{Exchanger, TransferQueue, WaitLimit};
@@ -316,7 +317,7 @@ fn judge<const FAIR: bool, const DRAINS: bool>(events: &[Event<Call>]) -> Result
     if is_linearizable::<Meetings<FAIR, DRAINS>>(steps) { Ok(()) } else { Err(Wrong::Order) }
 }
 
-type Ticket<'q> = crate::support::Ticket<'q, u64>;
+type Ticket<'q> = crate::meeting::Ticket<'q, u64>;
 
 impl Ticket<'_> {
     fn follow_up(&mut self) -> Told {

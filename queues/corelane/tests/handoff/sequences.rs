@@ -1,8 +1,9 @@
 //! Random sequences of calls of one thread, each answered as a list of those that wait would. Tickets let one thread be
 //! all parties.
 
+use crate::meeting::Queue;
 use crate::sequences_judge::judge;
-use crate::support::{Item, Ledger, Mode, Queue};
+use crate::support::{Item, Ledger, Mode};
 use crate::watchdog::guard;
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
@@ -150,7 +151,7 @@ impl Model {
     }
 }
 
-type Ticket<'q> = crate::support::Ticket<'q, Item>;
+type Ticket<'q> = crate::meeting::Ticket<'q, Item>;
 
 fn run<Q: Queue<Item>>(queue: &Q, is_fair: bool, calls: &[Call]) {
     let ledger = Ledger::default();

@@ -1,6 +1,5 @@
 //! What the tests share: the queues under test, threads that are known to wait, items that count their drops.
 
-pub(crate) use crate::meeting::{Queue, Ticket};
 use corelane::handoff::{Fairness, SynchronousQueue};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

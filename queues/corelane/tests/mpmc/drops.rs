@@ -16,6 +16,8 @@ pub(crate) fn what_is_left_inside_is_dropped_once<C: Shared>() {
             tx.push(ledger.item(id)).ok().unwrap();
             assert_eq!(rx.try_pop().unwrap().id, id);
         }
+        // A receiver that finds a lane empty tells its sender of all the room.
+        assert!(rx.try_pop().is_err());
         tx.push_batch(&mut (popped..popped + left).map(|id| ledger.item(id)).collect()).ok().unwrap();
         if random.below(2) == 0 {
             tx.close();

@@ -1,5 +1,5 @@
 //! The contract every shared channel keeps, proven from outside: one suite, run over each design of `corelane::mpmc`
-//! and over lanes. What is left of lanes is in `lanes.rs`.
+//! and over lanes. What lanes alone promise is in `lane_by_lane.rs`.
 //!
 //! A new design is one more line in `support/designs.rs`; a new test is a function generic over [`case::Shared`] and its
 //! name in one of the lists.
@@ -25,6 +25,7 @@ mod handles;
 mod histories;
 mod history;
 mod items;
+mod lane_by_lane;
 mod order;
 mod queues;
 #[path = "../support/random.rs"]

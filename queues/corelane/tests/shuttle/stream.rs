@@ -183,18 +183,3 @@ fn the_consumer_closes_in_midstream() {
         assert_eq!(pusher.join().unwrap(), popped);
     });
 }
-
-#[test]
-fn the_consumer_goes_in_midstream() {
-    explore(|| {
-        let ((mut producer, mut consumer), longest) = queue();
-        let messages = many(draw(1..100));
-        let pusher = thread::spawn(move || {
-            let pushed = push_all(&mut producer, messages, longest, draw(0..2) == 0);
-            assert!(pushed == messages || producer.is_closed());
-        });
-        pop_all(&mut consumer, draw(0..messages + 1), longest, false);
-        drop(consumer);
-        pusher.join().unwrap();
-    });
-}

@@ -1,11 +1,7 @@
-//! What only lanes promise: each sender has a capacity and an order of its own. The contract that they share with the
-//! other channels is in `mpmc`.
+//! What only lanes promise: each sender has a capacity and an order of its own.
 
-#![cfg(not(any(corelane_loom, corelane_shuttle)))]
-
-#[path = "support/watchdog.rs"]
-mod watchdog;
-
+use crate::case::NAP;
+use crate::watchdog::guard;
 use corelane::error::{TryPopError, TryPushError};
 use corelane::mpmc::Options;
 use corelane::mpmc::lanes::{self, Receiver, Sender};
@@ -13,9 +9,6 @@ use corelane::wait::{Adaptive, Next, Park, Select, Strategy, WaitState};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use watchdog::guard;
-
-const NAP: Duration = Duration::from_millis(5);
 
 fn channel_with<T: Send, W: Strategy>(capacity: usize, wait: W) -> (Sender<T, W>, Receiver<T, W>) {
     lanes::channel_with(capacity, Options::new().wait(wait).start_at(usize::MAX - 3)).expect("a good capacity")
