@@ -25,8 +25,10 @@ fn main() {
     println!("cargo::rustc-env=BENCH_COMMIT={commit}");
 
     // Whenever the code under test or the commit may be another one.
-    for crate_name in ["corelane-bench", "corelane", "corelane-monitor", "corelane-net"] {
-        println!("cargo::rerun-if-changed=../{crate_name}/src");
+    // A path that does not exist would have this crate compiled anew each time.
+    for path in ["src", "../corelane/src", "../../monitor/corelane-monitor/src", "../../monitor/corelane-net/src"] {
+        println!("cargo::rerun-if-changed={path}");
+        assert!(Path::new(path).exists(), "{path} has moved");
     }
     println!("cargo::rerun-if-changed=build.rs");
     if let Some(log) = first_line(Command::new("git").args(["rev-parse", "--git-path", "logs/HEAD"]))

@@ -53,14 +53,11 @@ mod linux {
     use perf_event::{Builder, Counter};
     use std::io;
 
-    /// The counters of the thread that opened them.
+    /// The counters of the thread that opened them: instructions, cycles, reads of L1 and those that missed it, and
+    /// reads that missed the last level.
     #[derive(Debug)]
     pub(crate) struct Counters {
-        instructions: Option<Counter>,
-        cycles: Option<Counter>,
-        l1_reads: Option<Counter>,
-        l1_misses: Option<Counter>,
-        llc_misses: Option<Counter>,
+        hardware: [Option<Counter>; 5],
         /// The thread's context switches when it started.
         switches: Option<[u64; 2]>,
     }
@@ -88,54 +85,41 @@ mod linux {
     impl Counters {
         /// Opens the available counters, for the calling thread.
         pub(crate) fn open() -> Self {
-            Counters {
-                instructions: open(Hardware::INSTRUCTIONS).ok(),
-                cycles: open(Hardware::CPU_CYCLES).ok(),
-                l1_reads: open(cache(CacheId::L1D, CacheResult::ACCESS)).ok(),
-                l1_misses: open(cache(CacheId::L1D, CacheResult::MISS)).ok(),
-                llc_misses: open(cache(CacheId::LL, CacheResult::MISS)).ok(),
-                switches: None,
-            }
-        }
-
-        fn all(&mut self) -> impl Iterator<Item = &mut Counter> {
-            [&mut self.instructions, &mut self.cycles, &mut self.l1_reads, &mut self.l1_misses, &mut self.llc_misses]
-                .into_iter()
-                .flatten()
+            let hardware = [
+                open(Hardware::INSTRUCTIONS).ok(),
+                open(Hardware::CPU_CYCLES).ok(),
+                open(cache(CacheId::L1D, CacheResult::ACCESS)).ok(),
+                open(cache(CacheId::L1D, CacheResult::MISS)).ok(),
+                open(cache(CacheId::LL, CacheResult::MISS)).ok(),
+            ];
+            Counters { hardware, switches: None }
         }
 
         pub(crate) fn start(&mut self) {
             self.switches = switches();
-            for counter in self.all() {
-                let _ = counter.enable();
-            }
+            self.hardware.iter_mut().flatten().for_each(|counter| _ = counter.enable());
         }
 
         pub(crate) fn stop(&mut self) -> Counts {
-            for counter in self.all() {
-                let _ = counter.disable();
-            }
-            let switches = self.switches.and_then(|before| {
-                let after = switches()?;
-                Some([after[0] - before[0], after[1] - before[1]])
-            });
+            self.hardware.iter_mut().flatten().for_each(|counter| _ = counter.disable());
+            let [voluntary_switches, involuntary_switches] = [0, 1].map(|kind| Some((self.switches?)[kind]));
+            let after = switches();
+            let since = |before: Option<u64>, kind: usize| Some(after?[kind] - before?);
             // More events than the CPU has counters take turns, so each value is scaled to the whole time.
             let read = |counter: &mut Option<Counter>| {
                 let counted = counter.as_mut()?.read_count_and_time().ok()?;
-                if counted.time_running == 0 {
-                    return None;
-                }
                 let share = counted.time_enabled as f64 / counted.time_running as f64;
-                Some((counted.count as f64 * share) as u64)
+                (counted.time_running != 0).then_some((counted.count as f64 * share) as u64)
             };
+            let [instructions, cycles, l1_reads, l1_misses, llc_misses] = self.hardware.each_mut().map(read);
             Counts {
-                instructions: read(&mut self.instructions),
-                cycles: read(&mut self.cycles),
-                l1_reads: read(&mut self.l1_reads),
-                l1_misses: read(&mut self.l1_misses),
-                llc_misses: read(&mut self.llc_misses),
-                voluntary_switches: switches.map(|[voluntary, _]| voluntary),
-                involuntary_switches: switches.map(|[_, involuntary]| involuntary),
+                instructions,
+                cycles,
+                l1_reads,
+                l1_misses,
+                llc_misses,
+                voluntary_switches: since(voluntary_switches, 0),
+                involuntary_switches: since(involuntary_switches, 1),
             }
         }
     }

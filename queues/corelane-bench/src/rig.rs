@@ -188,6 +188,27 @@ impl Side {
         Ok(())
     }
 
+    /// Tries until there is a result, with a pause behind each try that failed, and looks for a hang.
+    #[inline(always)]
+    pub(crate) fn until<R>(
+        &self,
+        failed: &mut u64,
+        position: u64,
+        pause: impl Fn(),
+        mut attempt: impl FnMut() -> Option<R>,
+    ) -> Result<R, Stop> {
+        loop {
+            if let Some(result) = attempt() {
+                return Ok(result);
+            }
+            *failed += 1;
+            if failed.is_multiple_of(PATIENCE) {
+                self.stuck(position)?;
+            }
+            pause();
+        }
+    }
+
     /// Compares an item with the expected one.
     #[inline(always)]
     pub(crate) fn check(&self, got: u64, expected: u64) -> Result<(), Stop> {

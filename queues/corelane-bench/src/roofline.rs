@@ -2,7 +2,7 @@
 
 use crate::item::Item;
 use crate::measure::{Outcome, Reading};
-use crate::rig::{self, PATIENCE, Side, Stop, Work};
+use crate::rig::{self, Side, Stop, Work};
 use crate::setting::Setting;
 use corelane::spsc::linked;
 use std::hint::spin_loop;
@@ -24,27 +24,19 @@ struct Word(AtomicU64);
 
 impl Word {
     fn await_least(&self, least: u64, side: &Side) -> Result<(), Stop> {
-        let mut looks = 0_u64;
-        while self.0.load(Acquire) < least {
-            looks += 1;
-            if looks.is_multiple_of(PATIENCE) {
-                side.stuck(least)?;
-            }
-            spin_loop();
-        }
-        Ok(())
+        side.until(&mut 0, least, spin_loop, || (self.0.load(Acquire) >= least).then_some(()))
     }
 }
 
 /// Two words, each written by one thread and watched by the other: the lower limit of every round trip.
 pub(crate) fn ping_pong(setting: &Setting) -> Outcome {
-    const WARM: u64 = 1000;
+    let warm = setting.warm(1000);
     let words = Arc::new((Word::default(), Word::default()));
     let theirs = words.clone();
     let count = setting.count.max(1);
     let here: Work<()> = Box::new(move |side| {
-        for trip in 1..=WARM + count {
-            if trip == WARM + 1 {
+        for trip in 1..=warm + count {
+            if trip == warm + 1 {
                 side.start()?;
             }
             words.0.0.store(trip, Release);
@@ -54,8 +46,8 @@ pub(crate) fn ping_pong(setting: &Setting) -> Outcome {
         Ok(())
     });
     let there: Work<()> = Box::new(move |side| {
-        for trip in 1..=WARM + count {
-            if trip == WARM + 1 {
+        for trip in 1..=warm + count {
+            if trip == warm + 1 {
                 side.start()?;
             }
             theirs.0.await_least(trip, side)?;
@@ -90,7 +82,7 @@ pub(crate) fn streaming<T: Item>(setting: &Setting) -> Outcome {
     let lock = |ring: &Ring<T>, number: u64, f: &mut dyn FnMut(&mut [T])| {
         f(&mut ring.blocks[(number % BLOCKS) as usize].lock().expect("no thread panics with a block"));
     };
-    let warm = 2 * BLOCKS;
+    let warm = setting.warm(2 * BLOCKS);
     let count = setting.count.div_ceil(block as u64).max(1);
     let write: Work<()> = Box::new(move |side| {
         let stock = T::stock();
@@ -148,16 +140,7 @@ pub(crate) fn boxes(setting: &Setting) -> Outcome {
         side.start()?;
         let mut tries = 0_u64;
         for number in 0..count {
-            let task = loop {
-                if let Ok(task) = rx.try_pop() {
-                    break task;
-                }
-                tries += 1;
-                if tries.is_multiple_of(PATIENCE) {
-                    side.stuck(number)?;
-                }
-                spin_loop();
-            };
+            let task = side.until(&mut tries, number, spin_loop, || rx.try_pop().ok())?;
             side.check(task(), number)?;
         }
         side.stop();

@@ -33,7 +33,7 @@ impl Effort {
 
     /// Enough to check that everything runs.
     pub(crate) fn quick() -> Self {
-        Effort { quick: true, rounds: 1, sample: Duration::from_millis(1), bound: Duration::from_millis(500) }
+        Effort { quick: true, rounds: 1, sample: Duration::from_millis(1), bound: Duration::from_millis(200) }
     }
 }
 
@@ -47,7 +47,7 @@ impl<F: FnMut(&str, usize, usize, Duration)> Watcher for F {}
 const MOST: u64 = 1_000_000_000;
 
 /// The most items of a sample that only shows that the case runs.
-const MOST_QUICK: u64 = 5_000;
+const MOST_QUICK: u64 = 500;
 
 /// The state of a case during a run.
 #[derive(Debug, Default)]
@@ -324,7 +324,7 @@ fn bare_pairs(plan: &Plan) -> Vec<Bare> {
 }
 
 fn raw_round_trip(cpus: [usize; 2], effort: &Effort) -> Option<(f64, f64)> {
-    let count = (effort.sample.as_nanos() / 200).max(1000) as u64;
+    let count = if effort.quick { 100 } else { (effort.sample.as_nanos() / 200).max(1000) as u64 };
     let setting = Setting {
         cpus: cpus.map(|cpu| Some(Cpu(cpu))),
         bound: effort.bound,

@@ -22,6 +22,11 @@ pub(crate) struct Setting {
 const MOST_QUICK: u64 = 256;
 
 impl Setting {
+    /// How much goes through before the clock starts: nothing to speak of in a run that only checks.
+    pub(crate) fn warm(&self, much: u64) -> u64 {
+        if self.quick { much.min(10) } else { much }
+    }
+
     /// The count, but at most `most`, and few if the run only checks that the measurement works.
     pub(crate) fn count_up_to(&self, most: u64) -> u64 {
         self.count.min(if self.quick { MOST_QUICK } else { most })

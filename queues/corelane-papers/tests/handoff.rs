@@ -5,7 +5,7 @@
 #[path = "../../corelane/tests/support/meeting.rs"]
 mod meeting;
 #[path = "../../corelane/tests/handoff/support.rs"]
-#[expect(dead_code, unused_imports, reason = "the queues under test are others, and none of them can be looked into")]
+#[allow(dead_code, unused_imports, reason = "the queues under test are others, and none of them can be looked into")]
 mod support;
 #[path = "../../corelane/tests/support/watchdog.rs"]
 mod watchdog;

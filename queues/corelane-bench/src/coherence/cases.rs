@@ -154,6 +154,8 @@ impl Cases {
             for a_turn in TURNS {
                 let queue = queue.clone();
                 let play = move |amount| {
+                    // Few turns: a switch of threads takes long in the emulator.
+                    let a_turn = if amount == Amount::Full { a_turn } else { a_turn.clamp(QUICK / 6, QUICK) };
                     let rounds = rounds(capacity, a_turn, amount);
                     match part {
                         Part::Table3 => queue.words().fan_in_turns(7, capacity, a_turn, rounds),
@@ -164,18 +166,19 @@ impl Cases {
             }
             if part != Part::Table3 {
                 let queue = queue.clone();
-                let items = |amount| if amount == Amount::Full { 20_000 } else { 2000 };
+                let items = |amount| if amount == Amount::Full { 20_000 } else { QUICK as u64 };
                 add(FREE.to_owned(), Box::new(move |amount| queue.words().at_once(capacity, items(amount))));
             }
         }
     }
 }
 
+/// The items of a quick run: more than the largest batch, so that some become visible.
+const QUICK: usize = 600;
+
 /// The rounds for a figure's turns.
 fn rounds(capacity: usize, a_turn: usize, amount: Amount) -> Rounds {
-    /// More than the largest batch, so that some items become visible.
-    const ITEMS: usize = 600;
-    let few = ITEMS.div_ceil(a_turn) as u64;
+    let few = QUICK.div_ceil(a_turn) as u64;
     match amount {
         Amount::Full => laps(capacity, a_turn),
         Amount::Quick => Rounds { warm: few, counted: few },

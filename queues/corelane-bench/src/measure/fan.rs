@@ -27,7 +27,7 @@ pub(super) fn fan<X: Tx<u64>, R: Rx<u64>>(
 ) -> Outcome {
     let (mut txs, rxs): (Vec<_>, Vec<_>) = made.several(queues, capacity)?.into_iter().unzip();
     // The number of items of each queue.
-    let warm = made.whole(2 * capacity as u64);
+    let warm = made.whole(setting.warm(2 * capacity as u64));
     let rounds = made.whole(setting.count / queues as u64);
     let mut work: Vec<(Option<Cpu>, Work<u64>)> = Vec::new();
     work.push((
@@ -70,23 +70,11 @@ fn deal<X: Tx<u64>>(txs: &mut [X], first: u64, rounds: u64, side: &Side) -> Resu
     let mut full = 0_u64;
     for number in first..first + rounds {
         for tx in &mut *txs {
-            while !tx.try_push(number) {
-                full += 1;
-                if full.is_multiple_of(PATIENCE) {
-                    side.stuck(number)?;
-                }
-                spin_loop();
-            }
+            side.until(&mut full, number, spin_loop, || tx.try_push(number).then_some(()))?;
         }
     }
     for tx in txs {
-        while !tx.flush() {
-            full += 1;
-            if full.is_multiple_of(PATIENCE) {
-                side.stuck(first + rounds)?;
-            }
-            spin_loop();
-        }
+        side.until(&mut full, first + rounds, spin_loop, || tx.flush().then_some(()))?;
     }
     Ok(full)
 }

@@ -5,7 +5,7 @@ use super::reading::{Outcome, Reading};
 use crate::contenders::{Rx, Tx};
 use crate::histogram::Histogram;
 use crate::raw::ticks;
-use crate::rig::{self, PATIENCE, Side, Stop, Work, tick_rate};
+use crate::rig::{self, Side, Stop, Work, tick_rate};
 use crate::setting::Setting;
 use std::hint::spin_loop;
 
@@ -53,7 +53,7 @@ pub(super) fn latency<X: Tx<u64>, R: Rx<u64>>(
         return latency(made, setting, capacity, Pace::Aged(rate), percentiles);
     }
     let (tx, rx) = made.on(setting.cpus[0], capacity)?;
-    let (warm, count) = (made.whole(2 * capacity as u64), made.whole(setting.count));
+    let (warm, count) = (made.whole(setting.warm(2 * capacity as u64)), made.whole(setting.count));
     // A burst that has begun is sent whole. An age is measured for the time of a sample, but for a number of stamps.
     let (warm, due, at_once) = match pace {
         Pace::Bursts { items, .. } => (warm, count.next_multiple_of(items), items),
@@ -110,14 +110,7 @@ pub(super) fn latency<X: Tx<u64>, R: Rx<u64>>(
 /// Pushes an item, as soon as there is room.
 #[inline(always)]
 fn push<X: Tx<u64>>(tx: &mut X, item: u64, full: &mut u64, number: u64, side: &Side) -> Result<(), Stop> {
-    while !tx.try_push(item) {
-        *full += 1;
-        if full.is_multiple_of(PATIENCE) {
-            side.stuck(number)?;
-        }
-        spin_loop();
-    }
-    Ok(())
+    side.until(full, number, spin_loop, || tx.try_push(item).then_some(()))
 }
 
 /// Sends `count` items, `at_once` of them every `every` ticks.
@@ -167,16 +160,7 @@ fn receive<R: Rx<u64>>(
 ) -> Result<(), Stop> {
     let (mut empty, mut last) = (0_u64, 0);
     for number in 0..count {
-        let stamp = loop {
-            if let Some(item) = rx.try_pop() {
-                break item;
-            }
-            empty += 1;
-            if empty.is_multiple_of(PATIENCE) {
-                side.stuck(number)?;
-            }
-            spin_loop();
-        };
+        let stamp = side.until(&mut empty, number, spin_loop, || rx.try_pop())?;
         if is_aged && !number.is_multiple_of(STAMPED) {
             // An item has a stamp exactly where one is due.
             side.check(stamp, 0)?;

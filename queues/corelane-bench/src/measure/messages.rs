@@ -120,13 +120,7 @@ fn push<X: Sends>(tx: &mut X, stock: &Stock, numbers: std::ops::Range<u64>, side
     let mut full = 0_u64;
     for number in numbers {
         let message = stock.message(number);
-        while !tx.try_send(message) {
-            full += 1;
-            if full.is_multiple_of(PATIENCE) {
-                side.stuck(number)?;
-            }
-            spin_loop();
-        }
+        side.until(&mut full, number, spin_loop, || tx.try_send(message).then_some(()))?;
     }
     Ok(full)
 }
@@ -135,16 +129,7 @@ fn push<X: Sends>(tx: &mut X, stock: &Stock, numbers: std::ops::Range<u64>, side
 fn pop<Y: Receives>(rx: &mut Y, stock: &Stock, numbers: std::ops::Range<u64>, side: &Side) -> Result<u64, Stop> {
     let mut empty = 0_u64;
     for number in numbers {
-        let got = loop {
-            if let Some(got) = rx.try_receive(sign) {
-                break got;
-            }
-            empty += 1;
-            if empty.is_multiple_of(PATIENCE) {
-                side.stuck(number)?;
-            }
-            spin_loop();
-        };
+        let got = side.until(&mut empty, number, spin_loop, || rx.try_receive(sign))?;
         side.check(got, stock.due(number))?;
     }
     Ok(empty)

@@ -3,7 +3,7 @@
 use super::queue::Made;
 use super::reading::{Outcome, Reading};
 use crate::contenders::{Rx, Tx};
-use crate::rig::{self, PATIENCE, Stop, Work};
+use crate::rig::{self, Work};
 use crate::setting::Setting;
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -25,76 +25,38 @@ pub(super) fn ring<X: Tx<u64>, R: Rx<u64>>(
     let over = Arc::new(AtomicBool::new(false));
     let is_over = over.clone();
     let first: Work<()> = Box::new(move |side| {
-        let (mut to_second, mut from_second) = (to_second, from_second);
+        let (mut to_second, mut from_second, mut tries) = (to_second, from_second, 0);
         side.start()?;
         for number in 0..in_flight {
-            let mut tries = 0_u64;
-            while !to_second.try_push(number) {
-                tries += 1;
-                if tries.is_multiple_of(PATIENCE) {
-                    side.stuck(number)?;
-                }
-                spin_loop();
-            }
+            side.until(&mut tries, number, spin_loop, || to_second.try_push(number).then_some(()))?;
         }
-        let mut tries = 0_u64;
         for hop in 0..laps * in_flight {
-            let item = loop {
-                if let Some(item) = from_second.poll(&mut || _ = to_second.flush()) {
-                    break item;
-                }
-                tries += 1;
-                if tries.is_multiple_of(PATIENCE) {
-                    side.stuck(in_flight + hop)?;
-                }
-                spin_loop();
-            };
+            let position = in_flight + hop;
+            let take = || from_second.poll(&mut || _ = to_second.flush());
+            let item = side.until(&mut tries, position, spin_loop, take)?;
             side.check(item, hop % in_flight)?;
-            while !to_second.try_push(item) {
-                tries += 1;
-                if tries.is_multiple_of(PATIENCE) {
-                    side.stuck(in_flight + hop)?;
-                }
-                spin_loop();
-            }
+            side.until(&mut tries, position, spin_loop, || to_second.try_push(item).then_some(()))?;
         }
         over.store(true, Relaxed);
         side.stop();
         Ok(())
     });
     let second: Work<()> = Box::new(move |side| {
-        let (mut from_first, mut to_first) = (from_first, to_first);
+        let (mut from_first, mut to_first, mut tries, mut hops) = (from_first, to_first, 0, 0);
         side.start()?;
-        let (mut tries, mut hops) = (0_u64, 0);
-        let result: Result<(), Stop> = 'ring: loop {
-            let item = loop {
-                if let Some(item) = from_first.poll(&mut || _ = to_first.flush()) {
-                    break item;
-                }
-                if is_over.load(Relaxed) {
-                    break 'ring Ok(());
-                }
-                tries += 1;
-                if tries.is_multiple_of(PATIENCE) {
-                    side.stuck(hops)?;
-                }
-                spin_loop();
-            };
+        // The first thread takes no more items when it is over.
+        let end = || is_over.load(Relaxed).then_some(None);
+        loop {
+            let take = || from_first.poll(&mut || _ = to_first.flush()).map(Some).or_else(end);
+            let Some(item) = side.until(&mut tries, hops, spin_loop, take)? else { break };
             hops += 1;
-            while !to_first.try_push(item) {
-                // The first thread takes no more items.
-                if is_over.load(Relaxed) {
-                    break 'ring Ok(());
-                }
-                tries += 1;
-                if tries.is_multiple_of(PATIENCE) {
-                    side.stuck(hops)?;
-                }
-                spin_loop();
+            let put = || to_first.try_push(item).then_some(Some(())).or_else(|| is_over.load(Relaxed).then_some(None));
+            if side.until(&mut tries, hops, spin_loop, put)?.is_none() {
+                break;
             }
-        };
+        }
         side.stop();
-        result
+        Ok(())
     });
     let (_, took) = rig::run(setting, vec![(setting.cpus[0], first), (setting.cpus[1], second)])?;
     Ok(Reading::new(2 * laps * in_flight, took))

@@ -22,7 +22,7 @@ pub(super) fn stream<T: Item, X: Tx<T>, R: Rx<T>>(
     pause: impl Fn() + Copy + Send + 'static,
     after: impl Fn() + Copy + Send + 'static,
 ) -> Outcome {
-    let warm = made.whole(2 * capacity as u64);
+    let warm = made.whole(setting.warm(2 * capacity as u64));
     let count = made.whole(setting.count / pairs as u64);
     let mut work: Vec<(_, Work<[u64; 2]>)> = Vec::new();
     for _ in 0..pairs {
@@ -59,13 +59,7 @@ fn push<T: Item, X: Tx<T>>(tx: &mut X, numbers: Range<u64>, side: &Side, pause: 
     let mut full = 0_u64;
     for number in numbers {
         let item = T::numbered(&stock, number);
-        while !tx.try_push(item) {
-            full += 1;
-            if full.is_multiple_of(PATIENCE) {
-                side.stuck(number)?;
-            }
-            pause();
-        }
+        side.until(&mut full, number, &pause, || tx.try_push(item).then_some(()))?;
     }
     Ok(full)
 }
@@ -73,15 +67,7 @@ fn push<T: Item, X: Tx<T>>(tx: &mut X, numbers: Range<u64>, side: &Side, pause: 
 /// Publishes the last items, if the design has a call for that.
 #[inline(always)]
 fn flush<T, X: Tx<T>>(tx: &mut X, position: u64, side: &Side) -> Result<(), Stop> {
-    let mut tries = 0_u64;
-    while !tx.flush() {
-        tries += 1;
-        if tries.is_multiple_of(PATIENCE) {
-            side.stuck(position)?;
-        }
-        spin_loop();
-    }
-    Ok(())
+    side.until(&mut 0, position, spin_loop, || tx.flush().then_some(()))
 }
 
 /// Pops items and checks their numbers. Returns how often there was none.
@@ -95,16 +81,7 @@ fn pop<T: Item, R: Rx<T>>(
 ) -> Result<u64, Stop> {
     let mut empty = 0_u64;
     for number in numbers {
-        let item = loop {
-            if let Some(item) = rx.try_pop() {
-                break item;
-            }
-            empty += 1;
-            if empty.is_multiple_of(PATIENCE) {
-                side.stuck(number)?;
-            }
-            pause();
-        };
+        let item = side.until(&mut empty, number, &pause, || rx.try_pop())?;
         side.check(item.says(), T::due(number))?;
         after();
     }
@@ -135,16 +112,15 @@ pub(super) fn loaded<X: Tx<u64>, R: Rx<u64>>(
 /// Ping-pong: one item in flight, sent by one queue and returned by another. Both ends only try and spin, so no
 /// contender sleeps.
 pub(super) fn round_trip<X: Tx<u64>, R: Rx<u64>>(made: &Made<X, R>, setting: &Setting, capacity: usize) -> Outcome {
-    /// Trips before the clock starts.
-    const WARM: u64 = 1000;
+    let warm = setting.warm(1000);
     let (ask, asked) = made.on(setting.cpus[0], capacity)?;
     let (answer, answered) = made.on(setting.cpus[1], capacity)?;
     let count = setting.count.max(1);
     let end = |(mut tx, mut rx): (X, R), asks: bool| -> Work<()> {
         Box::new(move |side| {
             let (tx, rx) = (&mut tx, &mut rx);
-            for number in 0..WARM + count {
-                if number == WARM {
+            for number in 0..warm + count {
+                if number == warm {
                     side.start()?;
                 }
                 let this = number..number + 1;
@@ -180,7 +156,7 @@ where
 {
     let ((tx, put), (rx, take)) = made.on(setting.cpus[0], capacity)?;
     let round = |count: u64| count.next_multiple_of(BATCH as u64);
-    let (warm, count) = (round(2 * capacity as u64), round(setting.count));
+    let (warm, count) = (round(setting.warm(2 * capacity as u64)), round(setting.count));
     let produce: Work<u64> = Box::new(move |side| {
         let mut tx = tx;
         let (mut memory, start) = somewhere::<T>(BATCH);

@@ -245,19 +245,19 @@ pub(crate) fn every_call_of_a_channel<C: Shared>() {
     let channel = || C::channel::<u64, _>(2, mpmc::Options::new()).unwrap();
     type Change<C> = fn(Ends<C, u64, Adaptive>);
     let pushes: [Change<C>; 6] = [
-        |(mut sender, _)| drop(sender.try_push(1)),
-        |(mut sender, _)| drop(sender.push(1)),
-        |(mut sender, _)| drop(sender.try_push_batch(&mut vec![1, 2])),
+        |(mut sender, _)| _ = sender.try_push(1),
+        |(mut sender, _)| _ = sender.push(1),
+        |(mut sender, _)| _ = sender.try_push_batch(&mut vec![1, 2]),
         |(mut sender, _)| sender.close(),
         |(_, mut receiver)| receiver.close(),
         // A lane that ends is given back, by a receiver.
-        |(mut sender, _)| drop((!C::LANES).then(|| sender.push(1))),
+        |(mut sender, _)| _ = (!C::LANES).then(|| sender.push(1)),
     ];
     let pops: [Change<C>; 6] = [
-        |(_, mut receiver)| drop(receiver.try_pop()),
-        |(_, mut receiver)| drop(receiver.pop()),
-        |(_, mut receiver)| drop(receiver.try_pop_batch(&mut Vec::new(), 2)),
-        |(_, mut receiver)| drop(receiver.pop_timeout(at_once())),
+        |(_, mut receiver)| _ = receiver.try_pop(),
+        |(_, mut receiver)| _ = receiver.pop(),
+        |(_, mut receiver)| _ = receiver.try_pop_batch(&mut Vec::new(), 2),
+        |(_, mut receiver)| _ = receiver.pop_timeout(at_once()),
         |(mut sender, _)| sender.close(),
         |(_, mut receiver)| receiver.close(),
     ];

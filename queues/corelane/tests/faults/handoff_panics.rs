@@ -143,10 +143,6 @@ fn a_thread_of_an_exchanger_ends_anywhere() {
     });
 }
 
-/// First come, first served.
-/// Last come, first served.
-/// The same, with places beside the stack.
-
 /// A hand-off queue under test.
 pub(crate) trait Meeting: 'static {
     type Queue<T: Send>: Queue<T>;
