@@ -37,8 +37,8 @@ impl Effort {
     }
 }
 
-/// Receives the progress of a run: the name of the measurement that begins, how many are done of how many, and about how
-/// long the rest takes.
+/// Receives the progress of a run: the name of the measurement that begins, how many are done of how many, and about
+/// how long the rest takes.
 pub(crate) trait Watcher: FnMut(&str, usize, usize, Duration) {}
 
 impl<F: FnMut(&str, usize, usize, Duration)> Watcher for F {}
@@ -80,7 +80,8 @@ pub(crate) fn run(experiment: &Experiment, effort: &Effort, watcher: &mut impl W
 
     let mut bare = bare_pairs(&plan);
 
-    // Round 0 is not counted, and a quick run does without. It finds how many items a sample takes, warms everything up, and meets the hangs.
+    // Round 0 is not counted, and a quick run does without. It finds how many items a sample takes, warms everything
+    // up, and meets the hangs.
     let cases: usize = plan.panels.iter().map(|panel| panel.cases.len()).sum();
     let of = cases * (effort.rounds + 1);
     let mut done = 0;

@@ -576,20 +576,23 @@ mod models {
         });
     }
 
-    /// Where there is no membarrier the push may overlook that the receiver is gone, which looks again. The sender
-    /// stays, and nothing inside does.
+    /// Where there is no membarrier the push may overlook that the receiver is gone, which looks again, also if it has
+    /// found another item before. The sender stays, and nothing inside does.
     pub(super) fn the_last_receiver_goes_without_membarrier<D: Tested>() {
-        explore_with(Barrier::Absent, PREEMPTIONS, || {
-            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
-            let item = ledger.item(0);
-            let sender = thread::spawn(move || {
-                drop(tx.try_push(item));
-                tx
+        for inside in [0, 1] {
+            explore_with(Barrier::Absent, PREEMPTIONS, move || {
+                let ((tx, rx), ledger) = (channel::<Item, D>(2), Ledger::default());
+                (0..inside).for_each(|id| tx.try_push(ledger.item(id)).ok().unwrap());
+                let item = ledger.item(inside);
+                let sender = thread::spawn(move || {
+                    drop(tx.try_push(item));
+                    tx
+                });
+                drop(rx);
+                let _tx = sender.join().unwrap();
+                ledger.assert_each_dropped_once(inside + 1);
             });
-            drop(rx);
-            let _tx = sender.join().unwrap();
-            ledger.assert_each_dropped_once(1);
-        });
+        }
     }
 
     /// Two receivers go while a sender waits for room: only the second one's drop refuses the item.

@@ -29,8 +29,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::BitOr;
 use std::str::FromStr;
 
-/// A type of event is a line: its flag, its name as `event_type` has it, and the message whose event it is, if it is one
-/// of a conversation. Their order is that of lists.
+/// A type of event is a line: its flag, its name as `event_type` has it, and the message whose event it is, if it is
+/// one of a conversation. Their order is that of lists.
 macro_rules! types {
     ($($(#[$doc:meta])* $flag:ident $name:literal $(of $event:ident($message:ty))?,)*) => {
         /// The places of the types.

@@ -1,9 +1,9 @@
 //! Queues whose threads fail: they end by a panic, are stopped in the middle of a call, get no memory, or are far more
 //! than there are CPUs.
 //!
-//! A new design is one more line in `support/designs.rs`, a
-//! fan-out one more `suite_` line at the end of this file; a new test is a function generic over the family's `Case`, and its name in the family's list. A test
-//! that hangs ends the process and is named.
+//! A new design is one more line in `support/designs.rs`, a fan-out one more `suite_` line at the end of this file; a
+//! new test is a function generic over the family's `Case`, and its name in the family's list. A test that hangs ends
+//! the process and is named.
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 #![allow(clippy::type_complexity, reason = "a pair of handles is what the reader looks for")]
 

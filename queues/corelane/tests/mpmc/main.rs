@@ -1,8 +1,8 @@
 //! The contract every shared channel keeps, proven from outside: one suite, run over each design of `corelane::mpmc`
 //! and over lanes. What lanes alone promise is in `lane_by_lane.rs`.
 //!
-//! A new design is one more line in `support/designs.rs`; a new test is a function generic over [`case::Shared`] and its
-//! name in one of the lists.
+//! A new design is one more line in `support/designs.rs`; a new test is a function generic over [`case::Shared`] and
+//! its name in one of the lists.
 
 #![cfg(not(any(corelane_loom, corelane_shuttle)))]
 
