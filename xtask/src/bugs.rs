@@ -107,8 +107,7 @@ fn a_test_that_is_not_there_is_missed() {
     for name in ["contract::closing::closing_at_every_fill", "barrier::a_consumer_that_sleeps"] {
         assert!(exists(&root, name), "{name}");
     }
-    for name in
-        ["contract::closing::nothing", "contract::order::closing_at_every_fill", "loom::lane::fill", "no::test"]
+    for name in ["contract::closing::nothing", "contract::order::closing_at_every_fill", "loom::lane::fill", "no::test"]
     {
         assert!(!exists(&root, name), "{name}");
     }
