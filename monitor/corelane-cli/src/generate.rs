@@ -61,14 +61,22 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
             truth.display()
         ));
     }
-    let out = match Output::replace(&arguments.out) {
-        Ok(out) if !out.is_terminal() => out,
-        Ok(_) => return refused("OUT is a terminal, and a capture is binary; name a file, or pipe it on"),
-        Err(error) => return refused(error),
-    };
+    let is_new = arguments.truth.as_ref().is_some_and(|path| !path.exists());
     let truth = match arguments.truth.as_deref().map(Output::replace).transpose() {
         Ok(truth) => truth,
         Err(error) => return refused(error),
+    };
+    let out = match Output::replace(&arguments.out).map_err(|error| error.to_string()) {
+        Ok(out) if !out.is_terminal() => out,
+        out => {
+            let why = out
+                .err()
+                .unwrap_or("OUT is a terminal, and a capture is binary; name a file, or pipe it on".to_owned());
+            let exit = refused(why);
+            // What it held before stays.
+            truth.into_iter().filter(|_| is_new).for_each(Output::remove);
+            return exit;
+        }
     };
     if let Err(error) = [&out].into_iter().chain(&truth).try_for_each(Output::empty) {
         return refused(error);
