@@ -416,8 +416,8 @@ impl Shared {
         let waits = state.has_queued() || state.may_grow() && self.idle.waiting_puts() > 0;
         let may_wake = state.backlog.sleeping > 0;
         if waits && (may_wake || is_late && !state.replaced) {
-            state.replaced |= !may_wake;
             let pass_on = self.pass_on(&mut state);
+            state.replaced |= matches!(pass_on, PassOn::Start);
             drop(state);
             self.do_pass_on(pass_on);
         }
@@ -506,9 +506,12 @@ impl Shared {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {
     use super::*;
+    use crate::{ThreadPool, Worker};
+    use std::sync::Mutex;
+    use std::thread;
 
     #[test]
     fn half_of_the_queue_wakes_a_caller_and_more_of_it_more() {
@@ -517,5 +520,47 @@ mod tests {
             assert_eq!((callers(enough - 1, enough), callers(enough, enough)), (0, 1), "{capacity}");
         }
         assert_eq!((callers(512 + 15, 512), callers(512 + 16, 512), callers(1024, 512)), (1, 2, 33));
+    }
+
+    /// A thread is busy, and two workers are lost, the first while another thread searches: the second is replaced.
+    #[test]
+    fn a_worker_that_needs_no_successor_leaves_the_next_one_its_own() {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let keeps = kept.clone();
+        let start = move |worker: Worker| {
+            if worker.number() == 0 {
+                return thread::Builder::new().spawn(|| worker.run());
+            }
+            keeps.lock().unwrap().push(worker);
+            thread::Builder::new().spawn(|| ())
+        };
+        let pool =
+            ThreadPool::builder().max_threads(2).queueing(Queueing::Unbounded).start_with(start).build().unwrap();
+        let lose = || {
+            let worker: Worker = kept.lock().unwrap().pop().expect("one was started");
+            // Not under the lock: it may start another.
+            drop(worker);
+        };
+        let (end, busy) = std::sync::mpsc::channel::<()>();
+        let (begins, begun) = std::sync::mpsc::channel();
+        pool.execute(move || {
+            begins.send(()).unwrap();
+            let _ = busy.recv();
+        })
+        .unwrap();
+        begun.recv().unwrap();
+        let [lost, waits] = [(); 2].map(|()| pool.spawn(|| 7).unwrap());
+        pool.shared().lock().backlog.searching += 1;
+        lose();
+        pool.shared().lock().backlog.searching -= 1;
+        assert!(kept.lock().unwrap().is_empty());
+        let lost_too = pool.spawn(|| 7).unwrap();
+        lose();
+        let worker = kept.lock().unwrap().pop().expect("a task waits, and one more thread may start");
+        let runs = thread::spawn(|| worker.run());
+        assert_eq!([lost, waits, lost_too].map(|task| task.join().ok()), [None, Some(7), None]);
+        drop(end);
+        assert!(pool.join());
+        runs.join().unwrap();
     }
 }

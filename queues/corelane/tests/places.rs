@@ -110,7 +110,8 @@ mod descriptors {
                         scope.spawn(|| {
                             let mut set = Select::with(Park);
                             set.add(Readable::new(&a));
-                            assert_eq!(set.wait_timeout(SHORT), None);
+                            // Long enough to fall asleep beside busy programs.
+                            assert_eq!(set.wait_timeout(500 * SHORT), None);
                             if together.wait().is_leader() {
                                 counted.store(open(), Relaxed);
                             }

@@ -191,7 +191,8 @@ fn parts(events: Vec<Vec<Event<Call>>>) -> Vec<Vec<Event<Call>>> {
 }
 
 /// The calls that concern the lane of this thread. Items have the numbers of their threads, in thousands. That a pop
-/// finds nothing in one lane says nothing of a close: there may be items in others.
+/// finds nothing in one lane says nothing of a close: there may be items in others. Nor does a queue that is not closed
+/// yet: its close goes from lane to lane.
 fn of_lane(lane: usize, events: &Histories) -> Vec<Vec<Event<Call>>> {
     let concerning = |thread: usize, call: &Call| match call {
         Call::Push(_) | Call::Full(_) | Call::PushClosed => (thread == lane).then(|| call.clone()),
@@ -200,6 +201,7 @@ fn of_lane(lane: usize, events: &Histories) -> Vec<Vec<Event<Call>>> {
             (!own.is_empty()).then_some(Call::Pop(own))
         }
         Call::Empty => Some(Call::Nothing),
+        Call::IsClosed(false) => None,
         call => Some(call.clone()),
     };
     let of_thread = |(thread, events): (usize, &Vec<Event<Call>>)| {
