@@ -46,7 +46,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
-#[cfg(target_os = "linux")]
+#[cfg(feature = "top")]
 pub(crate) use outputs::Screen;
 pub(crate) use outputs::{Analysed, Outputs};
 use outputs::{User, open};
