@@ -2,7 +2,7 @@
 //! reads these.
 //!
 //! A file for each type of event; `docs/eve.md` has every field and what differs. To add a protocol's event: a file
-//! here with a [`Message`], and a line in the list below.
+//! here with a `Message`, and a line in the list below.
 
 pub(crate) mod alert;
 pub(crate) mod dns;

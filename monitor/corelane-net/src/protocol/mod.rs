@@ -1,10 +1,11 @@
 //! Protocols: identifies the protocol of a conversation by content, and reads the clear text of HTTP/1, TLS, DNS, QUIC
 //! and SSH.
 //!
-//! A [`Session`] takes the bytes of one conversation in order, as an [`Application`] gets them, and makes [`Event`]s.
-//! First it identifies the protocol ([`identify`]). If there is a parser for it ([`http`], [`tls`], [`dns`], [`quic`],
-//! [`ssh`]), the parser gets the bytes so far and all that follow. SMTP, FTP, POP3 and IMAP are watched until they
-//! change to TLS. For all other protocols only the name is of interest, and the session wants no more bytes.
+//! A [`Session`] takes the bytes of one conversation in order, as an [`Application`](crate::conversation::Application)
+//! gets them, and makes [`Event`]s. First it identifies the protocol ([`identify`]). If there is a parser for it
+//! ([`http`], [`tls`], [`dns`], [`quic`], [`ssh`]), the parser gets the bytes so far and all that follow. SMTP, FTP,
+//! POP3 and IMAP are watched until they change to TLS. For all other protocols only the name is of interest, and the
+//! session wants no more bytes.
 //!
 //! ICE puts STUN in front of QUIC. So a datagram of a protocol that is read replaces a verdict for one that is not, as
 //! long as datagrams are judged.
@@ -13,7 +14,7 @@
 //!
 //! - The events do not depend on the pieces in which the bytes arrive, only on the bytes, the gaps, and the order of
 //!   the two sides.
-//! - No bytes make it panic, and its memory is bounded: each parser states its bounds, and [`Session::heap_bytes`]
+//! - No bytes make it panic, and its memory is bounded: each parser states its bounds, and the session's `heap_bytes`
 //!   counts the bytes.
 //! - A conversation may have been picked up in the middle, so a response may come first.
 //!

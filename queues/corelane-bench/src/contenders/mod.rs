@@ -2,7 +2,7 @@
 //!
 //! | file | contenders |
 //! |---|---|
-//! | this one | queues from one producer to one consumer: [`designs`], [`crates`], and by name the printed ones |
+//! | this one | queues from one producer to one consumer: [`mod@designs`], [`crates`], and by name the printed ones |
 //! | `many.rs` | queues between any number of threads |
 //! | `jobs.rs` | queues from a dispatcher to its workers |
 //! | `messages.rs` | queues of bytes |
