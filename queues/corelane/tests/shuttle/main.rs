@@ -115,12 +115,12 @@ designs!(suite_of_spsc);
 
 macro_rules! suite_of_mpmc {
     ($name:ident, $design:ident, $flags:tt) => {
-        suite_of_channel!($name, corelane::mpmc::$design, room_that_meets_a_time_out_is_not_lost);
+        suite_of_channel!($name, corelane::mpmc::$design, room_that_meets_a_time_out_is_not_lost answers_are_true);
     };
 }
 
 macro_rules! suite_of_channel {
-    ($name:ident, $channel:ty, $more:ident) => {
+    ($name:ident, $channel:ty, $($more:ident)+) => {
         suites! {
             mpmc: $name: $channel => {
                 items_come_once_and_in_order
@@ -129,10 +129,9 @@ macro_rules! suite_of_channel {
                 questions_are_answered
                 a_wake_up_that_meets_a_time_out_is_not_lost
                 a_batch_wakes_as_many_as_it_is_for
-                answers_are_true
                 a_close_wakes_all
                 handles_go_in_midstream
-                $more
+                $($more)+
             }
         }
     };
