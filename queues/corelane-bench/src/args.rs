@@ -84,10 +84,11 @@ Examples:
   corelane-bench coherence                          every queue
   corelane-bench coherence lane rtrb --regions      two of them, by thread and region of memory
   corelane-bench coherence --check                  has any queue's count changed?
-  corelane-bench run cache-lines                    what the papers say of it: Figure 11 of MCRingBuffer, Tables 2 and 3 of B-Queue
+  corelane-bench run cache-lines                    what the papers say of it: Figure 11 of MCRingBuffer,
+                                                    Tables 2 and 3 of B-Queue
 
-Needs QEMU's user emulation 7.2 and a C compiler; queues/corelane-bench/coherence/fetch-emulator unpacks Debian 12's, without root. Exit codes: 0
-done, 1 --check found a difference, 2 an error, 3 no emulator.")]
+Needs QEMU's user emulation 7.2 and a C compiler; queues/corelane-bench/coherence/fetch-emulator unpacks Debian 12's,
+without root. Exit codes: 0 done, 1 --check found a difference, 2 an error, 3 no emulator.")]
 pub(crate) struct CoherenceArguments {
     /// Queues by name [default: all]
     #[arg(value_name = "QUEUE")]
