@@ -128,11 +128,12 @@ use super::panic::WorkerPanic;
 use super::queue::{Queue, Receiver, Sender};
 use super::route::{RoundRobin, Route};
 use super::worker::Worker;
-use crate::end::task::{Awaited, POLLED_AGAIN, Polls};
+use crate::end::task::{POLLED_AGAIN, Polls};
+use crate::end::wait::Look;
 use crate::error::{ChannelError, Closed, DispatchError, TryPopError};
+use crate::mem::moving::Moving;
 use crate::spsc::Lane;
 use crate::wait::{Adaptive, Strategy};
-use crate::{end::wait::Waited, mem::moving::Moving};
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::ops::Range;
@@ -726,10 +727,7 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// Ready when there is a job, or never will be.
     #[inline]
     fn poll_job(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
-        Poll::Ready(match ready!(self.polls.ready(&mut *self.worker.receiver, context)) {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        })
+        self.polls.ready(&mut *self.worker.receiver, context)
     }
 
     /// As [`Worker::try_pop`].

@@ -3,11 +3,11 @@
 use super::queue::{Queue, Receiver};
 use super::seat::{Desk, Leave, Seat};
 #[cfg(feature = "async")]
-use crate::end::task::Awaited;
+use crate::end::wait::Look;
 use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::spsc::Lane;
 use crate::sync::Arc;
-use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
+use crate::wait::{Adaptive, Strategy, selectable};
 use core::any::Any;
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -295,21 +295,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy> selectable::sealed::Sealed for Worker<T, Q, W> {}
-
-impl<T, Q: Queue<T>, W: Strategy> Selectable for Worker<T, Q, W> {
-    fn ready(&mut self, room: usize) -> bool {
-        self.receiver.ready(room)
-    }
-
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        self.receiver.arm(room, sleeper);
-    }
-
-    fn disarm(&mut self, sleeper: Sleeper) {
-        self.receiver.disarm(sleeper);
-    }
-}
+selectable::selectable!([T, Q: Queue<T>, W: Strategy] Worker<T, Q, W>, receiver);
 
 /// The jobs of a worker, see [`Worker::jobs`].
 pub struct Jobs<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive>(&'a mut Worker<T, Q, W>);

@@ -131,16 +131,13 @@ pub use transfer::TransferQueue;
 #[cfg(feature = "std")]
 pub use waiting::{CancelToken, WaitLimit};
 
-#[cfg(feature = "std")]
-use crate::error::{Closed, PopTimeoutError, PushTimeoutError};
-use crate::error::{TryPopError, TryPushError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 use dual::{Chain, Dual};
 use dual_queue::DualQueue;
 use dual_stack::DualStack;
-#[cfg(feature = "std")]
-use std::time::Duration;
 
 /// Which of several waiting threads is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +170,7 @@ use each;
 /// ```
 /// use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 /// use corelane::handoff::{Fairness, SynchronousQueue};
-/// use std::time::Duration;
+/// use core::time::Duration;
 ///
 /// let queue = SynchronousQueue::new(Fairness::Fair);
 /// assert_eq!(queue.fairness(), Fairness::Fair);

@@ -42,9 +42,7 @@ use super::{
     each,
     pool::Index,
 };
-use crate::error::Closed;
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError};
 #[cfg(feature = "std")]
 use crate::wait::{Selectable, Sleeper, selectable};
 use core::fmt;

@@ -35,13 +35,10 @@ use super::{
     dual::{self, Answer, Chain, Dual, Otherwise},
     dual_queue::DualQueue,
 };
-use crate::error::{Closed, TryPopError, TryPushError};
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use alloc::vec::Vec;
 use core::fmt;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// A first-in first-out queue between any number of threads, without a bound, whose producers may wait until an item is
 /// taken.
@@ -49,7 +46,7 @@ use std::time::Duration;
 /// ```
 /// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 /// use corelane::handoff::TransferQueue;
-/// use std::time::Duration;
+/// use core::time::Duration;
 ///
 /// let (queue, moment) = (TransferQueue::new(), Duration::from_millis(1));
 /// queue.push("letter").unwrap(); // Returns at once.

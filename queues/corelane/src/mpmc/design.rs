@@ -3,7 +3,6 @@
 
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
-#[cfg(feature = "std")]
 use crate::sync::Instant;
 use alloc::vec::Vec;
 use core::ptr;
@@ -32,7 +31,6 @@ pub enum Stay {
     /// For a lock.
     ForLock,
     /// Until it succeeds or the time is up, if the algorithm waits [by itself](Waiting::Inside).
-    #[cfg(feature = "std")]
     Until(Option<Instant>),
 }
 
@@ -45,7 +43,6 @@ pub enum Waiting {
     /// By trying again and again.
     Busy,
     /// An attempt with [`Stay::Until`] waits by itself.
-    #[cfg(feature = "std")]
     Inside,
 }
 
@@ -92,26 +89,22 @@ pub trait Raw<T>: Send + Sync {
 
     /// Whether a pop would find an item, whatever other threads pop meanwhile; not one whose push is in the middle of
     /// it. Where there is a lock, once it is free.
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.len() != 0
     }
 
     /// Whether a push would find room, as [`has_item`](Self::has_item).
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         self.len() < self.capacity()
     }
 
     /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever
     /// that is in the middle of. Where there is a lock, once it is free.
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         most.min(self.capacity() - self.len())
     }
 
     /// How many of up to `most` pops find an item now; as [`room_alone`](Self::room_alone).
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         most.min(self.len())
     }

@@ -39,16 +39,13 @@ use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
 use crate::bound::Bounded;
-use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use crate::sync::{AcqRel, Arc, AtomicUsize, Relaxed};
 use crate::wait::{Adaptive, Strategy};
 use alloc::vec::Vec;
 use core::fmt;
 use core::iter::FusedIterator;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// What all handles of a queue share.
 struct Shared<T: Send, D: Design<T>, W, S: Recorder> {
@@ -286,7 +283,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Sender<T, D, W, S> {
     ///
     /// ```
     /// use corelane::error::PushTimeoutError;
-    /// use std::time::Duration;
+    /// use core::time::Duration;
     ///
     /// let (sender, _receiver) = corelane::mpmc::channel(1);
     /// let soon = Duration::from_millis(1);
@@ -315,7 +312,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Sender<T, D, W, S> {
     ///
     /// ```
     /// use corelane::error::PushTimeoutError;
-    /// use std::time::Duration;
+    /// use core::time::Duration;
     ///
     /// let (sender, _receiver) = corelane::mpmc::channel(2);
     /// let mut items = vec![1, 2, 3];
@@ -379,7 +376,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
     ///
     /// ```
     /// use corelane::error::PopTimeoutError;
-    /// use std::time::Duration;
+    /// use core::time::Duration;
     ///
     /// let (sender, receiver) = corelane::mpmc::channel(1);
     /// sender.push('a').unwrap();
@@ -411,7 +408,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
     ///
     /// ```
     /// use corelane::error::PopTimeoutError;
-    /// use std::time::Duration;
+    /// use core::time::Duration;
     ///
     /// let (sender, receiver) = corelane::mpmc::channel(2);
     /// sender.push_batch(&mut vec![1, 2]).unwrap();

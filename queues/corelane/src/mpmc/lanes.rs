@@ -100,7 +100,7 @@ use super::lock::{Guard, Lock, Pauses};
 use super::queue::Options;
 use super::sleepers::Sleepers;
 use super::stats::NoStats;
-use crate::end::wait::{Awaitable, Waited, wait_for};
+use crate::end::wait::{Awaitable, wait_for};
 use crate::end::{Control, ROOM};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
 use crate::mem::buffer::drop_while;
@@ -527,10 +527,7 @@ impl<T: Send, W: Strategy> Sender<T, W> {
             match self.try_push_batch(items) {
                 Ok(_) => {}
                 Err(TryPushError::Closed(())) => return Err(PushTimeoutError::Closed(())),
-                Err(_) => match self.producer.wait(1, deadline) {
-                    Waited::Ready | Waited::Closed => {}
-                    Waited::Timeout => return Err(PushTimeoutError::Timeout(())),
-                },
+                Err(_) => self.producer.wait(1, deadline).map_err(|ended| ended.with(()))?,
             }
         }
         Ok(())
@@ -600,28 +597,9 @@ impl<T: Send, W: Strategy> Drop for Sender<T, W> {
     }
 }
 
-impl<T: Send, W: Strategy> selectable::sealed::Sealed for Sender<T, W> {}
+selectable::selectable!([T: Send, W: Strategy] Sender<T, W>, producer);
 
 /// As of its lane's producer.
-impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
-    fn ready(&mut self, room: usize) -> bool {
-        self.producer.ready(room)
-    }
-
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        self.producer.arm(room, sleeper);
-    }
-
-    fn disarm(&mut self, sleeper: Sleeper) {
-        self.producer.disarm(sleeper);
-    }
-
-    #[track_caller]
-    fn needs(&self, slots: usize) -> usize {
-        self.producer.needs(slots)
-    }
-}
-
 /// Pops from all lanes, in turns. A clone is one more handle to the same queue, and each item goes to one of them;
 /// when the last is dropped the queue is closed: pushes are refused with their items, and what is inside is dropped.
 ///

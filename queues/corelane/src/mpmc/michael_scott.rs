@@ -352,13 +352,11 @@ impl<T: Send> Raw<T> for List<T> {
     }
 
     /// By the nodes, of which a look makes more where a push would.
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         self.nodes.are_free()
     }
 
     /// By the nodes that there are, or that the allocator gives now. No other thread takes any.
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         if most == 0 {
             return 0;

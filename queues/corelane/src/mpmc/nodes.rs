@@ -202,7 +202,6 @@ impl<T> Nodes<T> {
     }
 
     /// Whether there is a node to [take](Self::take) now; makes more where there is none.
-    #[cfg(feature = "std")]
     pub(super) fn are_free(&self) -> bool {
         while self.free.load().is_null() {
             let Some(new) = self.grow() else { return false };

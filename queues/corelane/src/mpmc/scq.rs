@@ -627,22 +627,18 @@ impl<T: Send> Raw<T> for Places<T> {
         self.capacity
     }
 
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.filled.count(1) != 0
     }
 
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         self.free.count(1) != 0
     }
 
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         self.free.count(most)
     }
 
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         self.filled.count(most)
     }

@@ -191,7 +191,6 @@ impl<T> Ring<T> {
 
     /// How many slots in a row, up to `most`, have the stamps that they should, where one thread gives stamps and gives
     /// them in order.
-    #[cfg(feature = "std")]
     #[inline(always)]
     fn in_a_row(&self, position: u64, most: usize, stamp: impl Fn(u64) -> u64) -> usize {
         let mut count = most;
@@ -396,7 +395,6 @@ impl<T: Send> Raw<T> for Ring<T> {
         self.capacity
     }
 
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         loop {
             let head = look(&self.head);
@@ -412,7 +410,6 @@ impl<T: Send> Raw<T> for Ring<T> {
         }
     }
 
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         loop {
             let tail = look(&self.tail) & !CLOSED;
@@ -427,14 +424,12 @@ impl<T: Send> Raw<T> for Ring<T> {
     }
 
     /// Not what a pop has taken the positions of, and has not read yet.
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         let tail = look(&self.tail) & !CLOSED;
         self.in_a_row(tail, most.min(self.capacity - self.len()), |position| position)
     }
 
     /// Not what a push has taken the positions of, and has not written yet.
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         let head = look(&self.head);
         self.in_a_row(head, most.min(self.len()), |position| position | FILLED)

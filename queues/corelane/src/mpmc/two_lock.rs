@@ -300,12 +300,10 @@ impl<T: Send> Raw<T> for List<T> {
     }
 
     /// By the nodes: those that a push has counted may not be linked yet.
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.filled_alone(1) != 0
     }
 
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         let most = most.min(self.len());
         if most == 0 {

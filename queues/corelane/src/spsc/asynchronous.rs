@@ -126,14 +126,13 @@
 //! [taken back]: Push::into_item
 //! [`wait_for_space`]: AsyncProducer::wait_for_space
 
-use super::design::{Design, RawConsumer, RawProducer};
+use super::design::Design;
 use super::handle::{Consumer, Peeked, Producer, Reserved};
 use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
-use crate::end::End;
 pub use crate::end::task::BUDGET;
-use crate::end::task::{Awaited, POLLED_AGAIN, Polls};
-use crate::end::wait::Waited;
+use crate::end::task::{POLLED_AGAIN, Polls};
+use crate::end::wait::Look;
 use crate::error::{Closed, TryPopError, TryPushError};
 use crate::wait::Adaptive;
 use alloc::vec::Vec;
@@ -143,28 +142,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
-
-impl<T, D: Design<T>, W, S: Recorder> Awaited for Producer<T, D, W, S> {
-    fn shared(&self) -> &End {
-        &self.raw.control().producer
-    }
-
-    fn raise(&self) {
-        // One free slot. The position of an earlier wait, should its flag be up still, is no later one.
-        self.shared().wake_at(self.raw.position().wrapping_add(1).wrapping_sub(self.raw.capacity()));
-        self.shared().raise();
-    }
-}
-
-impl<T, D: Design<T>, W, S: Recorder> Awaited for Consumer<T, D, W, S> {
-    fn shared(&self) -> &End {
-        &self.raw.control().consumer
-    }
-
-    fn raise(&self) {
-        self.shared().raise();
-    }
-}
 
 impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Makes this end a task's, see [`asynchronous`](self). With the feature `async`.
@@ -324,10 +301,7 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
     /// Ready when there is a free slot, closed or not.
     #[inline]
     fn poll_slot(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed<()>>> {
-        Poll::Ready(match ready!(self.polls.ready(&mut self.producer, context)) {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        })
+        self.polls.ready(&mut self.producer, context)
     }
 
     /// As [`Producer::try_push`].
@@ -643,10 +617,7 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
     /// Ready when there is an item, or never will be.
     #[inline]
     fn poll_item(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
-        Poll::Ready(match ready!(self.polls.ready(&mut self.consumer, context)) {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        })
+        self.polls.ready(&mut self.consumer, context)
     }
 
     /// As [`Consumer::try_pop`].

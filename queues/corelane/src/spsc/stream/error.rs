@@ -1,5 +1,6 @@
 //! Why a message was not pushed.
 
+use crate::end::wait::Ended;
 use core::fmt;
 
 /// Why a message was not pushed, or no room for it reserved.
@@ -31,6 +32,15 @@ impl fmt::Display for PushError {
 }
 
 impl core::error::Error for PushError {}
+
+impl From<Ended> for PushError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Closed => Self::Closed,
+            Ended::Timeout => Self::Timeout,
+        }
+    }
+}
 
 /// Why [`Producer::push_batch`](super::Producer::push_batch) did not push all messages, and how many it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -92,7 +92,7 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
 impl<W: Strategy, S: Recorder> std::io::BufRead for Reader<'_, W, S> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         loop {
-            let Ok(found) = self.consumer.await_message() else { return Ok(&[]) };
+            let Ok(found) = self.consumer.await_message(None) else { return Ok(&[]) };
             if self.read < found - 1 {
                 let message = self.consumer.raw.at;
                 // SAFETY: the header was found there.
