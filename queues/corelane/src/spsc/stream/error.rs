@@ -19,19 +19,13 @@ pub enum PushError {
     Closed,
 }
 
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full => "the queue has no room for the message",
-            Self::Timeout => "the queue had no room for the message when the time was up",
-            Self::TooLarge => "the message is larger than the queue's limit, or than any memory",
-            Self::NoMemory => "there is not enough memory for the message",
-            Self::Closed => "the queue is closed",
-        })
-    }
-}
-
-impl core::error::Error for PushError {}
+crate::error::without_item!(PushError {
+    Full: "the queue has no room for the message",
+    Timeout: "the queue had no room for the message when the time was up",
+    TooLarge: "the message is larger than the queue's limit, or than any memory",
+    NoMemory: "there is not enough memory for the message",
+    Closed: "the queue is closed",
+});
 
 impl From<Ended> for PushError {
     fn from(ended: Ended) -> Self {
