@@ -93,6 +93,7 @@
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
 //! | `start.rs` | where indices and counts start, in tests of their wrap-around too |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
+//! | `items.rs` | the iterators of every family |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 //! | `guide/` | pages of documentation |
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -123,6 +124,7 @@ pub mod error;
 pub mod guide;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod handoff;
+mod items;
 mod mem;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod mpmc;
@@ -136,6 +138,7 @@ mod sync;
 pub mod wait;
 
 pub use bound::{Bounded, Unbounded};
+pub use items::Items;
 pub use prefetch::prefetch_read;
 #[cfg(corelane_loom)]
 #[doc(hidden)]

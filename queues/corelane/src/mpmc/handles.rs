@@ -40,11 +40,11 @@ use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::items::{Items, Pops};
 use crate::sync::{AcqRel, Arc, AtomicUsize, Relaxed};
 use crate::wait::{Adaptive, Strategy};
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::FusedIterator;
 use core::time::Duration;
 
 /// What all handles of a queue share.
@@ -440,7 +440,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
     /// producer.join().unwrap();
     /// ```
     pub fn iter(&self) -> Iter<'_, T, D, W, S> {
-        Iter { receiver: self }
+        Items(self)
     }
 }
 
@@ -450,10 +450,7 @@ selectable!(Sender<T, D, W, S>, Push, shared.queue);
 selectable!(Receiver<T, D, W, S>, Pop, shared.queue);
 
 /// See [`Receiver::iter`].
-#[must_use = "an iterator pops nothing by itself"]
-pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
-    receiver: &'a Receiver<T, D, W, S>,
-}
+pub type Iter<'a, T, D = Ticket, W = Adaptive, S = NoStats> = Items<&'a Receiver<T, D, W, S>>;
 
 /// Items as they come, from a handle of its own: [`Receiver::into_iter`].
 ///
@@ -467,32 +464,25 @@ pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = 
 /// }
 /// assert_eq!(sum, 6);
 /// ```
-#[must_use = "an iterator pops nothing by itself"]
-pub struct IntoIter<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
-    receiver: Receiver<T, D, W, S>,
-}
+pub type IntoIter<T, D = Ticket, W = Adaptive, S = NoStats> = Items<Receiver<T, D, W, S>>;
 
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
+impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Pops for &Receiver<T, D, W, S> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
 
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
+impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Pops for Receiver<T, D, W, S> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
-
-// A queue that is closed and drained stays so.
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> FusedIterator for Iter<'_, T, D, W, S> {}
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> FusedIterator for IntoIter<T, D, W, S> {}
 
 impl<'a, T: Send, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for &'a Receiver<T, D, W, S> {
     type Item = T;
@@ -508,18 +498,6 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for Receiver<
     type IntoIter = IntoIter<T, D, W, S>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter { receiver: self }
-    }
-}
-
-impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("receiver", self.receiver).finish()
-    }
-}
-
-impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for IntoIter<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntoIter").field("receiver", &self.receiver).finish()
+        Items(self)
     }
 }

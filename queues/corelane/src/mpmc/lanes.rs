@@ -103,6 +103,7 @@ use super::stats::NoStats;
 use crate::end::wait::{Awaitable, wait_for};
 use crate::end::{Control, ROOM};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
+use crate::items::{Items, Pops};
 use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
 use crate::start::{START, START_32};
@@ -113,7 +114,6 @@ use crate::sync::{
 use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::FusedIterator;
 use core::ops::DerefMut;
 use std::time::Duration;
 
@@ -972,7 +972,7 @@ impl<T: Send, W: Strategy> Receiver<T, W> {
     /// producer.join().unwrap();
     /// ```
     pub fn iter(&mut self) -> Iter<'_, T, W> {
-        Iter { receiver: self }
+        Items(self)
     }
 
     /// As [`Sender::close`].
@@ -1050,38 +1050,19 @@ impl<T: Send, W: Strategy> Selectable for Receiver<T, W> {
 }
 
 /// See [`Receiver::iter`].
-#[must_use = "an iterator pops nothing by itself"]
-pub struct Iter<'a, T: Send, W: Strategy = Adaptive> {
-    receiver: &'a mut Receiver<T, W>,
-}
+pub type Iter<'a, T, W = Adaptive> = Items<&'a mut Receiver<T, W>>;
 
 /// Items as they come, with their handle: see [`Receiver::iter`].
-#[must_use = "an iterator pops nothing by itself"]
-pub struct IntoIter<T: Send, W: Strategy = Adaptive> {
-    receiver: Receiver<T, W>,
-}
+pub type IntoIter<T, W = Adaptive> = Items<Receiver<T, W>>;
 
-impl<T: Send, W: Strategy> Iterator for Iter<'_, T, W> {
+impl<T: Send, W: Strategy> Pops for Receiver<T, W> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
-
-impl<T: Send, W: Strategy> Iterator for IntoIter<T, W> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
-    }
-}
-
-// A queue that is closed and drained stays so.
-impl<T: Send, W: Strategy> FusedIterator for Iter<'_, T, W> {}
-impl<T: Send, W: Strategy> FusedIterator for IntoIter<T, W> {}
 
 impl<'a, T: Send, W: Strategy> IntoIterator for &'a mut Receiver<T, W> {
     type Item = T;
@@ -1097,7 +1078,7 @@ impl<T: Send, W: Strategy> IntoIterator for Receiver<T, W> {
     type IntoIter = IntoIter<T, W>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter { receiver: self }
+        Items(self)
     }
 }
 
@@ -1113,17 +1094,5 @@ impl<T: Send, W: Strategy> fmt::Debug for Receiver<T, W> {
             .field("lanes", &self.view.outlets.len())
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
-    }
-}
-
-impl<T: Send, W: Strategy> fmt::Debug for Iter<'_, T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("receiver", self.receiver).finish()
-    }
-}
-
-impl<T: Send, W: Strategy> fmt::Debug for IntoIter<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntoIter").field("receiver", &self.receiver).finish()
     }
 }

@@ -5,6 +5,7 @@ use crate::end::Control;
 use crate::end::End;
 use crate::end::wait::{Ended, Look, wait_until};
 use crate::error::{Closed, PopTimeoutError, TryPopError};
+use crate::items::{Items, Pops};
 use crate::mem::buffer::drop_while;
 use crate::spsc::design::{Design, RawConsumer};
 use crate::spsc::lane::Lane;
@@ -396,7 +397,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// assert_eq!(consumer.into_iter().sum::<i32>(), 5);
     /// ```
     pub fn iter(&mut self) -> Iter<'_, T, D, W, S> {
-        Iter(self)
+        Items(self)
     }
 
     /// Pops by `some`, which is 0 if there is nothing.
@@ -499,42 +500,17 @@ impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
 }
 
 /// The items of a queue in order, see [`Consumer::iter`].
-pub struct Iter<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(&'a mut Consumer<T, D, W, S>);
-
-impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.0.pop().ok()
-    }
-}
-
-impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for Iter<'_, T, D, W, S> {}
-
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Iter").field(self.0).finish()
-    }
-}
+pub type Iter<'a, T, D = Lane, W = Adaptive, S = NoStats> = Items<&'a mut Consumer<T, D, W, S>>;
 
 /// The items of a queue in order, with its receiving end: see [`Consumer::iter`].
-pub struct IntoIter<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(Consumer<T, D, W, S>);
+pub type IntoIter<T, D = Lane, W = Adaptive, S = NoStats> = Items<Consumer<T, D, W, S>>;
 
-impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Pops for Consumer<T, D, W, S> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.0.pop().ok()
-    }
-}
-
-impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for IntoIter<T, D, W, S> {}
-
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for IntoIter<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IntoIter").field(&self.0).finish()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
 
@@ -543,7 +519,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for Consumer<T, D, 
     type IntoIter = IntoIter<T, D, W, S>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter(self)
+        Items(self)
     }
 }
 
