@@ -134,6 +134,7 @@ pub use crate::end::task::BUDGET;
 use crate::end::task::{POLLED_AGAIN, Polls};
 use crate::end::wait::Look;
 use crate::error::{Closed, TryPopError, TryPushError};
+use crate::forward::forward;
 use crate::wait::Adaptive;
 use alloc::vec::Vec;
 use core::fmt;
@@ -304,70 +305,49 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
         self.polls.ready(&mut self.producer, context)
     }
 
-    /// As [`Producer::try_push`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed`, with the item.
-    #[inline]
-    pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
-        self.producer.try_push(item)
-    }
+    forward! { producer:
+        /// As [`Producer::try_push`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed`, with the item.
+        #[inline]
+        pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
-    /// As [`Producer::try_push_batch`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed` if none could be pushed.
-    pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
-        self.producer.try_push_batch(items)
-    }
+        /// As [`Producer::try_push_batch`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed` if none could be pushed.
+        pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>>;
 
-    /// As [`Producer::try_push_slice`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed` if none could be pushed.
-    pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>>
-    where
-        T: Copy,
-    {
-        self.producer.try_push_slice(items)
-    }
+        /// As [`Producer::try_push_slice`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed` if none could be pushed.
+        pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>> where T: Copy;
 
-    /// As [`Producer::try_reserve`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed`.
-    pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, TryPushError<()>> {
-        self.producer.try_reserve()
-    }
+        /// As [`Producer::try_reserve`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed`.
+        pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, TryPushError<()>>;
 
-    /// As [`Producer::len`].
-    pub fn len(&self) -> usize {
-        self.producer.len()
-    }
+        /// As [`Producer::len`].
+        pub fn len(&self) -> usize;
 
-    /// As [`Producer::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.producer.is_empty()
-    }
+        /// As [`Producer::is_empty`].
+        pub fn is_empty(&self) -> bool;
 
-    /// As [`Producer::capacity`].
-    pub fn capacity(&self) -> usize {
-        self.producer.capacity()
-    }
+        /// As [`Producer::capacity`].
+        pub fn capacity(&self) -> usize;
 
-    /// As [`Producer::release_lag`].
-    pub fn release_lag(&self) -> usize {
-        self.producer.release_lag()
-    }
+        /// As [`Producer::release_lag`].
+        pub fn release_lag(&self) -> usize;
 
-    /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
-    pub fn close(&mut self) {
-        self.producer.close();
-    }
+        /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
+        pub fn close(&mut self);
 
-    /// As [`Producer::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.producer.is_closed()
+        /// As [`Producer::is_closed`].
+        pub fn is_closed(&self) -> bool;
     }
 
     /// The end as it was, for a thread.
@@ -620,66 +600,47 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
         self.polls.ready(&mut self.consumer, context)
     }
 
-    /// As [`Consumer::try_pop`].
-    ///
-    /// # Errors
-    /// `Empty`, or `Closed` once the queue is closed and drained.
-    #[inline]
-    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
-        self.consumer.try_pop()
-    }
+    forward! { consumer:
+        /// As [`Consumer::try_pop`].
+        ///
+        /// # Errors
+        /// `Empty`, or `Closed` once the queue is closed and drained.
+        #[inline]
+        pub fn try_pop(&mut self) -> Result<T, TryPopError>;
 
-    /// As [`Consumer::try_pop_batch`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop), if there is none.
-    pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
-        self.consumer.try_pop_batch(items, max)
-    }
+        /// As [`Consumer::try_pop_batch`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop), if there is none.
+        pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError>;
 
-    /// As [`Consumer::try_pop_slice`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop), if there is none.
-    pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError>
-    where
-        T: Copy,
-    {
-        self.consumer.try_pop_slice(items)
-    }
+        /// As [`Consumer::try_pop_slice`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop), if there is none.
+        pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError> where T: Copy;
 
-    /// As [`Consumer::try_peek`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop).
-    pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError> {
-        self.consumer.try_peek()
-    }
+        /// As [`Consumer::try_peek`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop).
+        pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError>;
 
-    /// As [`Consumer::len`].
-    pub fn len(&self) -> usize {
-        self.consumer.len()
-    }
+        /// As [`Consumer::len`].
+        pub fn len(&self) -> usize;
 
-    /// As [`Consumer::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.consumer.is_empty()
-    }
+        /// As [`Consumer::is_empty`].
+        pub fn is_empty(&self) -> bool;
 
-    /// As [`Consumer::capacity`].
-    pub fn capacity(&self) -> usize {
-        self.consumer.capacity()
-    }
+        /// As [`Consumer::capacity`].
+        pub fn capacity(&self) -> usize;
 
-    /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the producer
-    /// has closed before.
-    pub fn close(&mut self) {
-        self.consumer.close();
-    }
+        /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the
+        /// producer has closed before.
+        pub fn close(&mut self);
 
-    /// As [`Consumer::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.consumer.is_closed()
+        /// As [`Consumer::is_closed`].
+        pub fn is_closed(&self) -> bool;
     }
 
     /// The end as it was, for a thread.
