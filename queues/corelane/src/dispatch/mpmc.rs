@@ -73,6 +73,7 @@ struct Shared<T: Send, D: Design<T>> {
 
 /// The dispatcher's end.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct MpmcSender<T: Send, D: Design<T>> {
     shared: Arc<Shared<T, D>>,
     pushed: usize,
@@ -82,6 +83,7 @@ pub struct MpmcSender<T: Send, D: Design<T>> {
 
 /// The worker's end.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct MpmcReceiver<T: Send, D: Design<T>, W> {
     shared: Arc<Shared<T, D>>,
     popped: usize,
@@ -329,15 +331,3 @@ impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
 }
 
 selectable::selectable!([T: Send, D: Design<T>, W] MpmcReceiver<T, D, W>);
-
-impl<T: Send, D: Design<T>> fmt::Debug for MpmcSender<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MpmcSender").finish_non_exhaustive()
-    }
-}
-
-impl<T: Send, D: Design<T>, W> fmt::Debug for MpmcReceiver<T, D, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MpmcReceiver").finish_non_exhaustive()
-    }
-}

@@ -56,7 +56,6 @@ use crate::wait::WakerCell;
 use crate::wait::outwait_publishers;
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell};
-use core::fmt;
 // Not loom's: one end alone reaches them.
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::AtomicPtr;
@@ -246,6 +245,7 @@ impl End {
 
 /// Both ends. Each is alone on its lines: it is read after every publication of the other side and almost never
 /// written.
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct Control {
     pub(crate) producer: Padded<End>,
     pub(crate) consumer: Padded<End>,
@@ -469,14 +469,5 @@ impl Control {
         }
         #[cfg(feature = "async")]
         self.consumer.forget_task();
-    }
-}
-
-impl fmt::Debug for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
-            .field("producer", &self.producer.acquire())
-            .field("consumer", &self.consumer.acquire())
-            .finish()
     }
 }

@@ -74,7 +74,6 @@ use crate::mem::buffer::drop_all;
 use crate::mem::link::{AtomicLink, Index, Link, NULL};
 use crate::sync::{Backoff, Padded, full_fence, retry};
 use alloc::vec::Vec;
-use core::fmt;
 
 /// The lock-free list as a type parameter of [`Queue`](super::Queue).
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +86,7 @@ const CLOSED: u64 = Link::FLAG_A;
 
 /// Head, tail and nodes.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct List<T> {
     head: Padded<AtomicLink>,
     tail: Padded<AtomicLink>,
@@ -97,12 +97,6 @@ pub struct List<T> {
 unsafe impl<T: Send> Send for List<T> {}
 // SAFETY: as above; which thread an item belongs to is decided by the compare-and-swaps of the links.
 unsafe impl<T: Send> Sync for List<T> {}
-
-impl<T> fmt::Debug for List<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("List").field("nodes", &self.nodes.count()).finish_non_exhaustive()
-    }
-}
 
 /// What a pop has taken: nodes behind the old dummy, the last of which is the new one.
 struct Run {

@@ -280,11 +280,6 @@ impl<T> Nodes<T> {
         // SAFETY: by the caller's promise.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(nodes, count)) });
     }
-
-    /// How many nodes there are, in use or not.
-    pub(super) fn count(&self) -> usize {
-        (0..SEGMENTS).take_while(|&i| !self.segments[i].load(Acquire).is_null()).map(|i| self.len(i)).sum()
-    }
 }
 
 impl<T> Drop for Nodes<T> {

@@ -437,6 +437,7 @@ impl Drop for Indices {
 
 /// The places of the items, and the two rings.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct Places<T> {
     filled: Indices,
     free: Indices,
@@ -454,12 +455,6 @@ unsafe impl<T: Send> Send for Places<T> {}
 // SAFETY: as above; a place belongs to the thread that has taken its index from a ring, until it puts it into the
 // other.
 unsafe impl<T: Send> Sync for Places<T> {}
-
-impl<T> core::fmt::Debug for Places<T> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Places").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
 
 impl<T> Places<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {

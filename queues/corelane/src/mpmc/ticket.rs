@@ -107,6 +107,7 @@ struct Cell<T> {
 
 /// Head, tail and slots.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct Ring<T> {
     tail: Padded<AtomicU64>,
     head: Padded<AtomicU64>,
@@ -123,12 +124,6 @@ pub struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 // SAFETY: as above; the stamps order every access to an item.
 unsafe impl<T: Send> Sync for Ring<T> {}
-
-impl<T> core::fmt::Debug for Ring<T> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Ring").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
 
 impl<T> Ring<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
