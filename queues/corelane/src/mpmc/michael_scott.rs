@@ -63,7 +63,7 @@
 //! - A full fence before the look that may lead to `Empty`, as in [`ticket`](super::ticket).
 //! - Nodes from their last use to their next: [`nodes`](super::nodes). Waiting: [`sleepers`](super::sleepers).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::nodes::{Chain, Nodes};
 use super::queue::UNBOUNDED;
 use super::side::Side;
@@ -72,6 +72,7 @@ use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_all;
 use crate::mem::link::{AtomicLink, Index, Link, NULL};
+use crate::mem::moving::Moving;
 use crate::sync::{Backoff, Padded, full_fence, retry};
 use alloc::vec::Vec;
 
@@ -284,7 +285,7 @@ impl<T: Send> Raw<T> for List<T> {
         Ok(popped.expect("a run is not empty"))
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
         let Some(chain) = self.nodes.take(supply.len()) else { return Err(TryPushError::Full(())) };
         let mut index = chain.first;
         loop {

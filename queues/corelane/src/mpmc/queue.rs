@@ -8,7 +8,7 @@
 //! 4. Before a thread sleeps it says so in the list of its side and makes one more attempt
 //!    ([`sleepers`](super::sleepers) has the protocol).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting};
+use super::design::{Design, Raw, Stay, Waiting};
 use super::pace::Pace;
 use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
@@ -17,6 +17,7 @@ use crate::bound::Bounded;
 use crate::end::wait::Ended;
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_while;
+use crate::mem::moving::Moving;
 use crate::start::{START, START_32};
 use crate::sync::{Instant, Padded, pause};
 #[cfg(feature = "std")]
@@ -225,7 +226,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// # Errors
     /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
     pub fn try_push_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
-        let mut supply = Supply::new(items);
+        let mut supply = Moving::new(items);
         if supply.len() == 0 {
             return Ok(0);
         }
@@ -373,7 +374,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     }
 
     #[inline(always)]
-    fn attempt_push_run(&self, supply: &mut Supply<'_, T>, stay: Stay) -> Result<usize, TryPushError<()>> {
+    fn attempt_push_run(&self, supply: &mut Moving<'_, T>, stay: Stay) -> Result<usize, TryPushError<()>> {
         let outcome = self.body.push_run(supply, stay, &self.stats);
         self.stats.tried(Side::Push, outcome.as_ref().map_or(0, |&items| items));
         if outcome.is_ok() {
@@ -597,7 +598,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     }
 
     fn push_all(&self, items: &mut Vec<T>, deadline: Option<Instant>) -> Result<(), Ended> {
-        let mut supply = Supply::new(items);
+        let mut supply = Moving::new(items);
         while supply.len() != 0 {
             self.wait_for(Side::Push, Calls::Batch, deadline, |stay| match self.attempt_push_run(&mut supply, stay) {
                 Ok(_) => Some(Ok(())),

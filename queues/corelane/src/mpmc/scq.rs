@@ -70,12 +70,13 @@
 //! there were one order of them. An item is written before its index is put, and read after the index was taken, by the
 //! same entry; the same from the pop that frees a place to the push that takes it.
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::side::Side;
 use super::stats::{NoStats, Recorder};
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::{Buffer, drop_all};
+use crate::mem::moving::Moving;
 use crate::sync::{Acquire, AtomicBool, AtomicU64, Padded, Release, SeqCst, Slot, init_slot, retry, strict_look};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -557,7 +558,7 @@ impl<T: Send> Raw<T> for Places<T> {
         Ok(item)
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
         let mut indices = [0; RUN];
         let mut pushed = 0;
         while supply.len() != 0 {

@@ -76,12 +76,13 @@
 //!   seen after the position, which had not moved when it was taken.
 //! - Waiting: see [`sleepers`](super::sleepers).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::side::Side;
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::{Buffer, drop_all};
+use crate::mem::moving::Moving;
 use crate::sync::{
     AcqRel, Acquire, AtomicU64, Backoff, Padded, Relaxed, Slot, full_fence, init_slot, look, retry, set,
 };
@@ -338,7 +339,7 @@ impl<T: Send> Raw<T> for Ring<T> {
         Ok(unsafe { self.read(position) })
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
         let (mut position, count) = self.claim_free(supply.len().min(self.capacity), stats)?;
         for _ in 0..count {
             let item = supply.next().expect("no more were taken than there are");
