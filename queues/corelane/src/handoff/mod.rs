@@ -322,7 +322,7 @@ impl<T: Send> SynchronousQueue<T> {
     #[doc(alias = "send")]
     #[inline]
     pub fn put_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
-        each!(&self.shape, dual => waiting::put(dual, item, limit))
+        each!(&self.shape, dual => waiting::put(dual, item, limit)).map(drop)
     }
 
     /// Takes an item, if one comes within the limit. [`put_with`](Self::put_with) has an example.
