@@ -93,7 +93,7 @@
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
 //! | `start.rs` | where indices and counts start, in tests of their wrap-around too |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
-//! | `items.rs`, `forward.rs` | the iterators of every family; calls that are those of a part |
+//! | `items.rs`, `macros.rs` | the iterators of every family; what many types have in the same way |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 //! | `guide/` | pages of documentation |
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -120,12 +120,12 @@ mod bound;
 pub mod dispatch;
 mod end;
 pub mod error;
-mod forward;
 #[cfg(doc)]
 pub mod guide;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod handoff;
 mod items;
+mod macros;
 mod mem;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod mpmc;

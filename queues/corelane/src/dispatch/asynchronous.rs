@@ -131,7 +131,7 @@ use super::worker::Worker;
 use crate::end::task::{POLLED_AGAIN, Polls};
 use crate::end::wait::Look;
 use crate::error::{ChannelError, Closed, DispatchError, TryPopError};
-use crate::forward::forward;
+use crate::macros::{debug, forward};
 use crate::mem::moving::Moving;
 use crate::spsc::Lane;
 use crate::wait::{Adaptive, Strategy};
@@ -520,11 +520,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Future for Dispatch<'_, T, 
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Dispatch<'_, T, Q, W, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dispatch").field("is_over", &self.job.is_none()).finish_non_exhaustive()
-    }
-}
+debug! { [T, Q: Queue<T>, W: Strategy, R] Dispatch<['_, T, Q, W, R]>: self, is_over: self.job.is_none() }
 
 /// Room for a job, see [`AsyncDispatcher::reserve`]. Dropped, it is room for the next one.
 ///
@@ -553,11 +549,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Room<'_, T, Q, W, R> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Room<'_, T, Q, W, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Room").finish_non_exhaustive()
-    }
-}
+debug! { [T, Q: Queue<T>, W: Strategy, R] Room<['_, T, Q, W, R]>: self }
 
 /// The end of a fan-out, see [`AsyncDispatcher::join`]. The dispatcher goes with it.
 ///

@@ -9,6 +9,7 @@ use super::worker::Worker;
 use crate::bound::{Bounded, Unbounded};
 use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, DispatchError, made};
+use crate::macros::debug;
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
@@ -892,15 +893,11 @@ impl<T, Q: Queue<T>, W: Strategy, R> Drop for Dispatcher<T, Q, W, R> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for Dispatcher<T, Q, W, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dispatcher")
-            .field("workers", &self.lines.iter().map(|line| line.number).collect::<Vec<_>>())
-            .field("route", &self.route)
-            .field("returned", &self.returned.len())
-            .field("panics", &self.panics)
-            .finish_non_exhaustive()
-    }
+debug! { [T, Q: Queue<T>, W: Strategy, R: fmt::Debug] Dispatcher<[T, Q, W, R]>: self,
+    workers: self.lines.iter().map(|line| line.number).collect::<Vec<_>>(),
+    route: self.route,
+    returned: self.returned.len(),
+    panics: self.panics,
 }
 
 /// What [`join`](Dispatcher::join) found.

@@ -6,11 +6,11 @@ use super::seat::{Desk, Leave, Seat};
 use crate::end::wait::Look;
 use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::items::{Items, Pops};
+use crate::macros::debug;
 use crate::spsc::Lane;
 use crate::sync::Arc;
 use crate::wait::{Adaptive, Strategy, selectable};
 use core::any::Any;
-use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
 use std::boxed::Box;
@@ -333,11 +333,4 @@ impl<T, Q: Queue<T>, W: Strategy> Drop for Worker<T, Q, W> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy> fmt::Debug for Worker<T, Q, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("number", &self.number)
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [T, Q: Queue<T>, W: Strategy] Worker<[T, Q, W]>: self, number: self.number, closed: self.is_closed() }

@@ -48,8 +48,8 @@ use super::dual::{Answer, Dual, Incoming, Otherwise};
 use super::pool::{Index, Pool};
 use super::waiting::{self, WaitLimit};
 use crate::error::{Closed, PushTimeoutError, TryPushError};
+use crate::macros::debug;
 use crate::sync::retry;
-use core::fmt;
 use std::time::Duration;
 
 const ITEM: &str = "each outcome of an exchange has an item";
@@ -248,8 +248,4 @@ impl<T: Send> Default for Exchanger<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for Exchanger<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchanger").field("closed", &self.is_closed()).finish_non_exhaustive()
-    }
-}
+debug! { [T: Send] Exchanger<[T]>: self, closed: self.is_closed() }

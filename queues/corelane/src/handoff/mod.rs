@@ -132,8 +132,8 @@ pub use transfer::TransferQueue;
 pub use waiting::{CancelToken, WaitLimit};
 
 use crate::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::macros::debug;
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 use dual::{Chain, Dual};
 use dual_queue::DualQueue;
@@ -432,11 +432,4 @@ impl<T: Send> SynchronousQueue<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for SynchronousQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SynchronousQueue")
-            .field("fairness", &self.fairness())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [T: Send] SynchronousQueue<[T]>: self, fairness: self.fairness(), closed: self.is_closed() }

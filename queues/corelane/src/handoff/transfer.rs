@@ -36,9 +36,8 @@ use super::{
     dual_queue::DualQueue,
 };
 use crate::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use crate::forward::forward;
+use crate::macros::{debug, forward};
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 /// A first-in first-out queue between any number of threads, without a bound, whose producers may wait until an item is
@@ -269,8 +268,4 @@ impl<T: Send> Default for TransferQueue<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for TransferQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransferQueue").field("closed", &self.is_closed()).finish_non_exhaustive()
-    }
-}
+debug! { [T: Send] TransferQueue<[T]>: self, closed: self.is_closed() }

@@ -104,6 +104,7 @@ use crate::end::wait::{Awaitable, wait_for};
 use crate::end::{Control, ROOM};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
 use crate::items::{Items, Pops};
+use crate::macros::debug;
 use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
 use crate::start::{START, START_32};
@@ -113,7 +114,6 @@ use crate::sync::{
 };
 use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use alloc::vec::Vec;
-use core::fmt;
 use core::ops::DerefMut;
 use std::time::Duration;
 
@@ -1082,17 +1082,6 @@ impl<T: Send, W: Strategy> IntoIterator for Receiver<T, W> {
     }
 }
 
-impl<T: Send, W: Strategy> fmt::Debug for Sender<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("lane", &self.producer).finish_non_exhaustive()
-    }
-}
+debug! { [T: Send, W: Strategy] Sender<[T, W]>: self, lane: self.producer }
 
-impl<T: Send, W: Strategy> fmt::Debug for Receiver<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("lanes", &self.view.outlets.len())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [T: Send, W: Strategy] Receiver<[T, W]>: self, lanes: self.view.outlets.len(), closed: self.is_closed() }

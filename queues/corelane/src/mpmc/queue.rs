@@ -16,6 +16,7 @@ use super::ticket::Ticket;
 use crate::bound::Bounded;
 use crate::end::wait::Ended;
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::macros::debug;
 use crate::mem::buffer::drop_while;
 use crate::mem::moving::Moving;
 use crate::start::{START, START_32};
@@ -768,12 +769,6 @@ impl<T: Send, D: Design<T>, W> Queue<T, D, W, Counting> {
     }
 }
 
-impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for Queue<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("design", &core::any::type_name::<D>())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug! { [T: Send, D: Design<T>, W, S: Recorder] Queue<[T, D, W, S]>: self,
+    design: core::any::type_name::<D>(), capacity: self.capacity(), closed: self.is_closed()
 }

@@ -134,7 +134,7 @@ pub use crate::end::task::BUDGET;
 use crate::end::task::{POLLED_AGAIN, Polls};
 use crate::end::wait::Look;
 use crate::error::{Closed, TryPopError, TryPushError};
-use crate::forward::forward;
+use crate::macros::{debug, forward};
 use crate::wait::Adaptive;
 use alloc::vec::Vec;
 use core::fmt;
@@ -476,11 +476,7 @@ impl<T, D: Design<T>, W, S: Recorder> Future for Push<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Push").field("is_over", &self.item.is_none()).finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Design<T>, W, S: Recorder] Push<['_, T, D, W, S]>: self, is_over: self.item.is_none() }
 
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///

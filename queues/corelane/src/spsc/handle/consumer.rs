@@ -6,6 +6,7 @@ use crate::end::End;
 use crate::end::wait::{Ended, Look, wait_until};
 use crate::error::{Closed, PopTimeoutError, TryPopError};
 use crate::items::{Items, Pops};
+use crate::macros::debug;
 use crate::mem::buffer::drop_while;
 use crate::spsc::design::{Design, RawConsumer};
 use crate::spsc::lane::Lane;
@@ -13,7 +14,6 @@ use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Strategy};
 use alloc::vec::Vec;
-use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
@@ -489,14 +489,8 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("design", &core::any::type_name::<D>())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug! { [T, D: Design<T>, W, S: Recorder] Consumer<[T, D, W, S]>: self,
+    design: core::any::type_name::<D>(), capacity: self.capacity(), closed: self.is_closed()
 }
 
 /// The items of a queue in order, see [`Consumer::iter`].
@@ -591,11 +585,7 @@ impl<T, D: Design<T>, W, S: Recorder> DerefMut for Peeked<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Peeked<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peeked").finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Design<T>, W, S: Recorder] Peeked<['_, T, D, W, S]>: self }
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     fn is_ready(&mut self, _: usize) -> bool {

@@ -4,6 +4,7 @@ use super::{NotSync, aside};
 use crate::end::End;
 use crate::end::wait::{Ended, Look, wait_until};
 use crate::error::{Closed, PushTimeoutError, TryPushError};
+use crate::macros::debug;
 use crate::mem::moving::Moving;
 use crate::spsc::design::{Design, RawProducer};
 use crate::spsc::lane::Lane;
@@ -11,7 +12,6 @@ use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Strategy};
 use alloc::vec::Vec;
-use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::time::Duration;
 
@@ -462,14 +462,8 @@ impl<T, D: Design<T>, W, S: Recorder> Drop for Producer<T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Producer")
-            .field("design", &core::any::type_name::<D>())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug! { [T, D: Design<T>, W, S: Recorder] Producer<[T, D, W, S]>: self,
+    design: core::any::type_name::<D>(), capacity: self.capacity(), closed: self.is_closed()
 }
 
 /// A free slot of the queue, see [`Producer::reserve`].
@@ -527,11 +521,7 @@ impl<T, D: Design<T>, W, S: Recorder> Reserved<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Reserved<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserved").finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Design<T>, W, S: Recorder] Reserved<['_, T, D, W, S]>: self }
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
     fn is_ready(&mut self, room: usize) -> bool {

@@ -5,12 +5,12 @@ use super::rx::Rx;
 use crate::end::wait::{Ended, Look, wait_until};
 use crate::end::{Control, End};
 use crate::error::{Closed, PopTimeoutError, TryPopError};
+use crate::macros::debug;
 use crate::spsc::design::Shared;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 use crate::sync::{Acquire, Arc, Instant};
 use crate::wait::{Adaptive, Strategy};
 use core::cell::Cell;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::Deref;
@@ -288,14 +288,7 @@ fn retire_consumer(shared: Arc<Shared<Body>>, at: *mut Word) {
     shared.control.close_by_consumer(position(segment, at));
 }
 
-impl<W, S: Recorder> fmt::Debug for Consumer<W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("limit", &self.limit())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Consumer<[W, S]>: self, limit: self.limit(), closed: self.is_closed() }
 
 /// The oldest message of the queue; see [`Consumer::peek`].
 ///
@@ -335,11 +328,7 @@ impl<W, S: Recorder> Deref for Peeked<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Peeked<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peeked").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Peeked<['_, W, S]>: self, len: self.len() }
 
 /// Messages popped one after the other; see [`Consumer::pop_batch`]. What is not taken from it stays in the queue.
 pub struct Messages<'a, W = Adaptive, S: Recorder = NoStats> {
@@ -381,11 +370,7 @@ impl<W, S: Recorder> Drop for Messages<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Messages<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Messages").field("left", &self.left).finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Messages<['_, W, S]>: self, left: self.left }
 
 impl<W, S: Recorder> Look for Consumer<W, S> {
     fn is_ready(&mut self, _: usize) -> bool {

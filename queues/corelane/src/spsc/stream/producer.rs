@@ -6,12 +6,12 @@ use super::tx::{Tx, copy_in};
 use crate::end::End;
 use crate::end::wait::{Ended, Look, wait_until};
 use crate::error::Closed;
+use crate::macros::debug;
 use crate::spsc::design::Shared;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
 use crate::sync::{Arc, Instant, Relaxed, Release};
 use crate::wait::{Adaptive, Strategy};
 use core::cell::Cell;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
@@ -337,14 +337,7 @@ fn retire_producer(shared: Arc<Shared<Body>>) {
     shared.control.close_by_producer();
 }
 
-impl<W, S: Recorder> fmt::Debug for Producer<W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Producer")
-            .field("limit", &self.limit())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Producer<[W, S]>: self, limit: self.limit(), closed: self.is_closed() }
 
 /// Messages that are written and not yet published. Publishes them when what makes the next one panics.
 struct Batch<'a, W, S: Recorder> {
@@ -493,11 +486,7 @@ impl<W, S: Recorder> Reserved<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Reserved<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserved").field("len", &self.len).finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Reserved<['_, W, S]>: self, len: self.len }
 
 /// `need` is in words.
 impl<W, S: Recorder> Look for Producer<W, S> {
