@@ -20,8 +20,8 @@ impl<E: Pops> Pops for &mut E {
     }
 }
 
-/// The items that an end pops, in order: of a queue, or the jobs of a worker. It waits for each, and ends once the queue
-/// is closed and drained.
+/// The items that an end pops, in order: of a queue, or the jobs of a worker. It waits for each, and ends once the
+/// queue is closed and drained.
 ///
 /// Each family names it for its own ends, as [`spsc::Iter`](crate::spsc::Iter) and
 /// [`spsc::IntoIter`](crate::spsc::IntoIter).

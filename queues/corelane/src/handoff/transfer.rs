@@ -248,8 +248,8 @@ impl<T: Send> TransferQueue<T> {
     }
 
     forward! { queue:
-        /// Accepts no further items, and sends the calls that wait away, puts with their items. What was pushed stays to
-        /// be taken. A queue that is closed stays closed.
+        /// Accepts no further items, and sends the calls that wait away, puts with their items. What was pushed stays
+        /// to be taken. A queue that is closed stays closed.
         pub fn close(&self);
 
         /// True once [`close`](Self::close) was called.

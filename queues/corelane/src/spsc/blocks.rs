@@ -213,8 +213,8 @@ pub(super) fn position<T>((at, item): (usize, usize)) -> usize {
     at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
 }
 
-/// Where an end stood when its handle was dropped: a block number and an item in it, as positions wrap around and cannot
-/// be divided back into these; and the number of the block that lies first in memory there.
+/// Where an end stood when its handle was dropped: a block number and an item in it, as positions wrap around and
+/// cannot be divided back into these; and the number of the block that lies first in memory there.
 pub(super) struct Place {
     block: AtomicUsize,
     item: AtomicUsize,
@@ -577,8 +577,8 @@ pub(super) unsafe fn leave<T>(line: *mut u8, delta: usize) {
 /// Implementors promise that
 /// - slots of what [`free_run`](Self::free_run) returns were never written, or the consumer has released them, and what
 ///   it did there happens before that call returns;
-/// - items of what [`next_run`](Self::next_run) returns are published, as by [`Run::publish`], and what the producer did
-///   there happens before that call returns;
+/// - items of what [`next_run`](Self::next_run) returns are published, as by [`Run::publish`], and what the producer
+///   did there happens before that call returns;
 /// - only the half that calls reaches what is its side's alone.
 pub(super) unsafe trait Blocks<T>: Send + Sync + Sized {
     /// Whether there are queues of which each pop publishes the consumer's position.
@@ -672,8 +672,8 @@ impl<T, B: Blocks<T>> BlocksProducer<T, B> {
     }
 }
 
-// SAFETY: a run covers only slots that the consumer is done with, by the first of the blocks' promises; it reads an item
-// only by a run that covers it, and what came before the `publish` of that happens before, by the second.
+// SAFETY: a run covers only slots that the consumer is done with, by the first of the blocks' promises; it reads an
+// item only by a run that covers it, and what came before the `publish` of that happens before, by the second.
 unsafe impl<T: Send, B: Blocks<T>> RawProducer<T> for BlocksProducer<T, B> {
     const RUN: usize = Block::<T>::ITEMS;
 
