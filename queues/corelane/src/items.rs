@@ -25,6 +25,14 @@ impl<E: Pops> Pops for &mut E {
 ///
 /// Each family names it for its own ends, as [`spsc::Iter`](crate::spsc::Iter) and
 /// [`spsc::IntoIter`](crate::spsc::IntoIter).
+///
+/// ```
+/// let (mut producer, consumer) = corelane::spsc::channel(4);
+/// producer.push_slice(&[1, 2]).unwrap();
+/// drop(producer);
+/// let items: corelane::Items<_> = consumer.into_iter();
+/// assert!(items.eq([1, 2]));
+/// ```
 #[derive(Debug)]
 #[must_use = "an iterator pops nothing by itself"]
 pub struct Items<E>(pub(crate) E);
