@@ -73,39 +73,6 @@ pub enum TryPushError<T> {
     Closed(T),
 }
 
-impl<T> TryPushError<T> {
-    /// The refused item.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Full(item) | Self::Busy(item) | Self::Closed(item) => item,
-        }
-    }
-
-    /// The same reason with something else inside.
-    pub(crate) fn map<R>(self, f: impl FnOnce(T) -> R) -> TryPushError<R> {
-        match self {
-            Self::Full(item) => TryPushError::Full(f(item)),
-            Self::Busy(item) => TryPushError::Busy(f(item)),
-            Self::Closed(item) => TryPushError::Closed(f(item)),
-        }
-    }
-
-    /// True for [`TryPushError::Full`].
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Full(_))
-    }
-
-    /// True for [`TryPushError::Busy`].
-    pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Busy(_))
-    }
-
-    /// True for [`TryPushError::Closed`].
-    pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed(_))
-    }
-}
-
 /// Why a call that waits for a while did not hand the item over, with the item.
 ///
 /// ```
@@ -135,30 +102,6 @@ pub enum PushTimeoutError<T> {
     Closed(T),
 }
 
-impl<T> PushTimeoutError<T> {
-    /// The refused item.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Timeout(item) | Self::Cancelled(item) | Self::Closed(item) => item,
-        }
-    }
-
-    /// True for [`PushTimeoutError::Timeout`].
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Timeout(_))
-    }
-
-    /// True for [`PushTimeoutError::Cancelled`].
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled(_))
-    }
-
-    /// True for [`PushTimeoutError::Closed`].
-    pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed(_))
-    }
-}
-
 /// Why a call that never waits returned no item.
 ///
 /// ```
@@ -180,23 +123,6 @@ pub enum TryPopError {
     Busy,
     /// The queue is closed and everything it had accepted has been popped.
     Closed,
-}
-
-impl TryPopError {
-    /// True for [`TryPopError::Empty`].
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Self::Empty)
-    }
-
-    /// True for [`TryPopError::Busy`].
-    pub fn is_busy(&self) -> bool {
-        matches!(self, Self::Busy)
-    }
-
-    /// True for [`TryPopError::Closed`].
-    pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed)
-    }
 }
 
 /// Why a call that waits for a while returned no item.
@@ -222,23 +148,6 @@ pub enum PopTimeoutError {
     Cancelled,
     /// The queue is closed and everything it had accepted has been popped.
     Closed,
-}
-
-impl PopTimeoutError {
-    /// True for [`PopTimeoutError::Timeout`].
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Timeout)
-    }
-
-    /// True for [`PopTimeoutError::Cancelled`].
-    pub fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Cancelled)
-    }
-
-    /// True for [`PopTimeoutError::Closed`].
-    pub fn is_closed(&self) -> bool {
-        matches!(self, Self::Closed)
-    }
 }
 
 /// Why [`try_dispatch`](crate::dispatch::Dispatcher::try_dispatch) or a call like it did not take the job, with the
@@ -271,46 +180,6 @@ pub enum DispatchError<T> {
     /// A worker has panicked. Its panic is to be [taken](crate::dispatch::Dispatcher::take_panic) before anything else
     /// is dispatched.
     Panicked(T),
-}
-
-#[cfg(feature = "std")]
-impl<T> DispatchError<T> {
-    /// The refused job.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Full(job) | Self::Timeout(job) | Self::NoWorker(job) | Self::Panicked(job) => job,
-        }
-    }
-
-    /// True for [`DispatchError::Full`].
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Full(_))
-    }
-
-    /// True for [`DispatchError::Timeout`].
-    pub fn is_timeout(&self) -> bool {
-        matches!(self, Self::Timeout(_))
-    }
-
-    /// True for [`DispatchError::NoWorker`].
-    pub fn is_no_worker(&self) -> bool {
-        matches!(self, Self::NoWorker(_))
-    }
-
-    /// True for [`DispatchError::Panicked`].
-    pub fn is_panicked(&self) -> bool {
-        matches!(self, Self::Panicked(_))
-    }
-
-    /// The same reason, for something else.
-    pub(crate) fn map<U>(self, other: impl FnOnce(T) -> U) -> DispatchError<U> {
-        match self {
-            Self::Full(job) => DispatchError::Full(other(job)),
-            Self::Timeout(job) => DispatchError::Timeout(other(job)),
-            Self::NoWorker(job) => DispatchError::NoWorker(other(job)),
-            Self::Panicked(job) => DispatchError::Panicked(other(job)),
-        }
-    }
 }
 
 /// Why a queue could not be made.
@@ -364,9 +233,33 @@ impl From<Closed> for PopTimeoutError {
     }
 }
 
-/// `Debug`, `Display` and `Error` of an error with the refused item inside, which is not shown.
+/// The calls and traits of an error with what was refused inside, which is not shown.
 macro_rules! with_item {
-    ($name:ident { $($variant:ident: $message:expr),+ $(,)? }) => {
+    ($name:ident, $item:literal { $($variant:ident $is:ident: $message:expr),+ $(,)? }) => {
+        impl<T> $name<T> {
+            #[doc = concat!("The refused ", $item, ".")]
+            pub fn into_inner(self) -> T {
+                match self {
+                    $(Self::$variant(item))|+ => item,
+                }
+            }
+
+            /// The same reason with something else inside.
+            #[allow(dead_code, reason = "of one of them no call uses it")]
+            pub(crate) fn map<R>(self, other: impl FnOnce(T) -> R) -> $name<R> {
+                match self {
+                    $(Self::$variant(item) => $name::$variant(other(item)),)+
+                }
+            }
+
+            $(
+                #[doc = concat!("True for [`", stringify!($name), "::", stringify!($variant), "`].")]
+                pub fn $is(&self) -> bool {
+                    matches!(self, Self::$variant(_))
+                }
+            )+
+        }
+
         impl<T> fmt::Debug for $name<T> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(match self {
@@ -387,11 +280,20 @@ macro_rules! with_item {
     };
 }
 
-/// `Display` and `Error` of an error with nothing inside.
+/// The same of an error with nothing inside.
 macro_rules! without_item {
-    ($name:ident { $($variant:ident: $message:expr),+ $(,)? }) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    ($name:ident { $($variant:ident $($is:ident)?: $message:expr),+ $(,)? }) => {
+        impl $name {
+            $($(
+                #[doc = concat!("True for [`", stringify!($name), "::", stringify!($variant), "`].")]
+                pub fn $is(&self) -> bool {
+                    matches!(self, Self::$variant)
+                }
+            )?)+
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.pad(match self {
                     $(Self::$variant => $message,)+
                 })
@@ -401,6 +303,7 @@ macro_rules! without_item {
         impl core::error::Error for $name {}
     };
 }
+pub(crate) use without_item;
 
 // What happened, in words for a log. What to do about it, the variants' documentation says; of a queue that cannot be
 // made, whose error a panic shows, the text does.
@@ -409,24 +312,28 @@ const CANCELLED: &str = "the wait was cancelled before an item was passed on";
 const CLOSED: &str = "the queue is closed";
 const DRAINED: &str = "the queue is closed and has no more items";
 
-with_item!(TryPushError { Full: "the queue is full, or no partner waits", Busy: BUSY, Closed: CLOSED });
-with_item!(PushTimeoutError {
-    Timeout: "the queue was still full, or no partner had come, when the time was up",
-    Cancelled: CANCELLED,
-    Closed: CLOSED,
+with_item!(TryPushError, "item" {
+    Full is_full: "the queue is full, or no partner waits",
+    Busy is_busy: BUSY,
+    Closed is_closed: CLOSED,
 });
-without_item!(TryPopError { Empty: "the queue is empty", Busy: BUSY, Closed: DRAINED });
+with_item!(PushTimeoutError, "item" {
+    Timeout is_timeout: "the queue was still full, or no partner had come, when the time was up",
+    Cancelled is_cancelled: CANCELLED,
+    Closed is_closed: CLOSED,
+});
+without_item!(TryPopError { Empty is_empty: "the queue is empty", Busy is_busy: BUSY, Closed is_closed: DRAINED });
 without_item!(PopTimeoutError {
-    Timeout: "the queue was still empty when the time was up",
-    Cancelled: CANCELLED,
-    Closed: DRAINED,
+    Timeout is_timeout: "the queue was still empty when the time was up",
+    Cancelled is_cancelled: CANCELLED,
+    Closed is_closed: DRAINED,
 });
 #[cfg(feature = "std")]
-with_item!(DispatchError {
-    Full: "no worker that may take the job has room for it",
-    Timeout: "no worker that may take the job had room for it when the time was up",
-    NoWorker: "every worker has left",
-    Panicked: "a worker has panicked, and `take_panic` was not called since",
+with_item!(DispatchError, "job" {
+    Full is_full: "no worker that may take the job has room for it",
+    Timeout is_timeout: "no worker that may take the job had room for it when the time was up",
+    NoWorker is_no_worker: "every worker has left",
+    Panicked is_panicked: "a worker has panicked, and `take_panic` was not called since",
 });
 without_item!(ChannelError {
     ZeroCapacity: "the capacity is too small to hold a single item: choose a larger one, at least 1",

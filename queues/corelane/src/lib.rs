@@ -93,11 +93,16 @@
 //! | `sync.rs` | the one file that knows core, std, loom and shuttle; in `sync/model.rs` what shuttle needs |
 //! | `start.rs` | where indices and counts start, in tests of their wrap-around too |
 //! | `error.rs`, `bound.rs`, `prefetch.rs` | errors; bounded or not, as a type; cache hints |
+//! | `items.rs`, `macros.rs` | the iterators of every family; what many types have in the same way |
 //! | `papers.rs` | hidden: what `corelane-papers` may reach |
 //! | `guide/` | pages of documentation |
 #![cfg_attr(not(feature = "std"), no_std)]
-// Where there are no atomics of 64 bits, `mpmc` and `handoff` are not there, and what they alone use is idle.
-#![cfg_attr(not(any(target_has_atomic = "64", feature = "portable-atomic")), allow(dead_code, unused_imports))]
+// Where there are no atomics of 64 bits, `mpmc` and `handoff` are not there, and without `std` no thread sleeps: what
+// these alone use is idle.
+#![cfg_attr(
+    not(all(feature = "std", any(target_has_atomic = "64", feature = "portable-atomic"))),
+    allow(dead_code, unused_imports)
+)]
 // Its pages say what is there with which feature.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -119,6 +124,8 @@ pub mod error;
 pub mod guide;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod handoff;
+mod items;
+mod macros;
 mod mem;
 #[cfg(any(target_has_atomic = "64", feature = "portable-atomic"))]
 pub mod mpmc;
@@ -132,6 +139,7 @@ mod sync;
 pub mod wait;
 
 pub use bound::{Bounded, Unbounded};
+pub use items::Items;
 pub use prefetch::prefetch_read;
 #[cfg(corelane_loom)]
 #[doc(hidden)]

@@ -40,7 +40,7 @@ pub(crate) use portable_atomic_util::Arc;
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(all(feature = "std", not(corelane_shuttle), not(all(target_family = "wasm", target_os = "unknown"))))]
 pub(crate) use std::time::Instant;
-#[cfg(all(feature = "std", not(corelane_shuttle), target_family = "wasm", target_os = "unknown"))]
+#[cfg(any(not(feature = "std"), all(not(corelane_shuttle), target_family = "wasm", target_os = "unknown")))]
 pub(crate) use timeless::Instant;
 
 #[cfg(not(corelane_loom))]
@@ -53,11 +53,10 @@ pub(crate) use core::sync::atomic::Ordering::{self, AcqRel, Acquire, Relaxed, Re
 pub(crate) type Slot<T> = UnsafeCell<MaybeUninit<T>>;
 
 /// A browser's machine has the standard library, but its clock panics.
-#[cfg(feature = "std")]
 pub(crate) const HAS_CLOCK: bool = !cfg!(all(target_family = "wasm", target_os = "unknown"));
 
 /// Where there is no clock it is always the same time: a wait until some time is over at once.
-#[cfg(all(feature = "std", not(corelane_shuttle), target_family = "wasm", target_os = "unknown"))]
+#[cfg(any(not(feature = "std"), all(not(corelane_shuttle), target_family = "wasm", target_os = "unknown")))]
 mod timeless {
     use core::ops::{Add, Sub};
     use core::time::Duration;
@@ -210,21 +209,17 @@ pub(crate) unsafe fn init_slot<T>(slot: *mut Slot<T>) {
 
 /// Memory that is written once, before other threads know of it. Loom sees each use of it, and reports one by a thread
 /// to which the writing was not done.
-#[cfg(feature = "std")]
 pub(crate) struct Written<T>(UnsafeCell<T>);
 
 // SAFETY: no thread writes the cell, so all that threads share is `&T`.
-#[cfg(feature = "std")]
 unsafe impl<T: Sync> Sync for Written<T> {}
 
-#[cfg(feature = "std")]
 impl<T> Written<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(UnsafeCell::new(value))
     }
 }
 
-#[cfg(feature = "std")]
 impl<T> core::ops::Deref for Written<T> {
     type Target = T;
 

@@ -128,11 +128,13 @@ use super::panic::WorkerPanic;
 use super::queue::{Queue, Receiver, Sender};
 use super::route::{RoundRobin, Route};
 use super::worker::Worker;
-use crate::end::task::{Awaited, POLLED_AGAIN, Polls};
+use crate::end::task::{POLLED_AGAIN, Polls};
+use crate::end::wait::Look;
 use crate::error::{ChannelError, Closed, DispatchError, TryPopError};
+use crate::macros::{debug, forward};
+use crate::mem::moving::Moving;
 use crate::spsc::Lane;
 use crate::wait::{Adaptive, Strategy};
-use crate::{end::wait::Waited, mem::moving::Moving};
 use core::fmt;
 use core::future::{Future, poll_fn};
 use core::ops::Range;
@@ -336,32 +338,25 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         true
     }
 
-    /// As [`Dispatcher::try_dispatch`].
-    ///
-    /// # Errors
-    /// With the job, see [`DispatchError`].
-    #[inline]
-    pub fn try_dispatch(&mut self, job: T) -> Result<(), DispatchError<T>> {
-        self.dispatcher.try_dispatch(job)
-    }
+    forward! { dispatcher:
+        /// As [`Dispatcher::try_dispatch`].
+        ///
+        /// # Errors
+        /// With the job, see [`DispatchError`].
+        #[inline]
+        pub fn try_dispatch(&mut self, job: T) -> Result<(), DispatchError<T>>;
 
-    /// As [`Dispatcher::try_dispatch_batch`].
-    ///
-    /// # Errors
-    /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
-    pub fn try_dispatch_batch(&mut self, jobs: &mut Vec<T>) -> Result<usize, DispatchError<()>> {
-        self.dispatcher.try_dispatch_batch(jobs)
-    }
+        /// As [`Dispatcher::try_dispatch_batch`].
+        ///
+        /// # Errors
+        /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
+        pub fn try_dispatch_batch(&mut self, jobs: &mut Vec<T>) -> Result<usize, DispatchError<()>>;
 
-    /// As [`Dispatcher::try_dispatch_slice`].
-    ///
-    /// # Errors
-    /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
-    pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>>
-    where
-        T: Copy,
-    {
-        self.dispatcher.try_dispatch_slice(jobs)
+        /// As [`Dispatcher::try_dispatch_slice`].
+        ///
+        /// # Errors
+        /// As for [`try_dispatch`](Self::try_dispatch), if none could be handed out.
+        pub fn try_dispatch_slice(&mut self, jobs: &[T]) -> Result<usize, DispatchError<()>> where T: Copy;
     }
 
     /// As [`Dispatcher::flush`]: never waits. The sink's `poll_flush` waits for room.
@@ -369,14 +364,12 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         self.dispatcher.flush()
     }
 
-    /// As [`Dispatcher::take_panic`].
-    pub fn take_panic(&mut self) -> Option<WorkerPanic> {
-        self.dispatcher.take_panic()
-    }
+    forward! { dispatcher:
+        /// As [`Dispatcher::take_panic`].
+        pub fn take_panic(&mut self) -> Option<WorkerPanic>;
 
-    /// As [`Dispatcher::take_returned`].
-    pub fn take_returned(&mut self) -> Vec<T> {
-        self.dispatcher.take_returned()
+        /// As [`Dispatcher::take_returned`].
+        pub fn take_returned(&mut self) -> Vec<T>;
     }
 
     /// As [`Dispatcher::add_worker`].
@@ -392,14 +385,12 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> AsyncDispatcher<T, Q, W, R>
         Ok(worker)
     }
 
-    /// As [`Dispatcher::workers`].
-    pub fn workers(&self) -> usize {
-        self.dispatcher.workers()
-    }
+    forward! { dispatcher:
+        /// As [`Dispatcher::workers`].
+        pub fn workers(&self) -> usize;
 
-    /// As [`Dispatcher::loads`].
-    pub fn loads(&mut self) -> impl Iterator<Item = (usize, usize)> {
-        self.dispatcher.loads()
+        /// As [`Dispatcher::loads`].
+        pub fn loads(&mut self) -> impl Iterator<Item = (usize, usize)>;
     }
 
     /// As [`Dispatcher::join`]: no more jobs, and the future is ready when the last worker has left.
@@ -529,11 +520,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Future for Dispatch<'_, T, 
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Dispatch<'_, T, Q, W, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dispatch").field("is_over", &self.job.is_none()).finish_non_exhaustive()
-    }
-}
+debug! { [T, Q: Queue<T>, W: Strategy, R] Dispatch<['_, T, Q, W, R]>: self, is_over: self.job.is_none() }
 
 /// Room for a job, see [`AsyncDispatcher::reserve`]. Dropped, it is room for the next one.
 ///
@@ -562,11 +549,7 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Room<'_, T, Q, W, R> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy, R> fmt::Debug for Room<'_, T, Q, W, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Room").finish_non_exhaustive()
-    }
-}
+debug! { [T, Q: Queue<T>, W: Strategy, R] Room<['_, T, Q, W, R]>: self }
 
 /// The end of a fan-out, see [`AsyncDispatcher::join`]. The dispatcher goes with it.
 ///
@@ -726,37 +709,28 @@ impl<T, Q: Queue<T>, W: Strategy> AsyncWorker<T, Q, W> {
     /// Ready when there is a job, or never will be.
     #[inline]
     fn poll_job(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
-        Poll::Ready(match ready!(self.polls.ready(&mut *self.worker.receiver, context)) {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        })
+        self.polls.ready(&mut *self.worker.receiver, context)
     }
 
-    /// As [`Worker::try_pop`].
-    ///
-    /// # Errors
-    /// `Empty`, or `Closed` once the dispatcher is gone as well.
-    #[inline]
-    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
-        self.worker.try_pop()
-    }
+    forward! { worker:
+        /// As [`Worker::try_pop`].
+        ///
+        /// # Errors
+        /// `Empty`, or `Closed` once the dispatcher is gone as well.
+        #[inline]
+        pub fn try_pop(&mut self) -> Result<T, TryPopError>;
 
-    /// As [`Worker::try_pop_batch`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop), if there is no job.
-    pub fn try_pop_batch(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
-        self.worker.try_pop_batch(jobs, max)
-    }
+        /// As [`Worker::try_pop_batch`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop), if there is no job.
+        pub fn try_pop_batch(&mut self, jobs: &mut Vec<T>, max: usize) -> Result<usize, TryPopError>;
 
-    /// As [`Worker::backlog`].
-    pub fn backlog(&self) -> usize {
-        self.worker.backlog()
-    }
+        /// As [`Worker::backlog`].
+        pub fn backlog(&self) -> usize;
 
-    /// As [`Worker::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.worker.is_closed()
+        /// As [`Worker::is_closed`].
+        pub fn is_closed(&self) -> bool;
     }
 
     /// As [`Worker::leave`].

@@ -3,10 +3,10 @@
 use crate::bound::Bounded;
 use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError};
+use crate::macros::debug;
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
-use core::fmt;
 use std::time::Duration;
 use std::vec::Vec;
 
@@ -228,8 +228,4 @@ impl<A: Send, D: Design<A>, W: Strategy> Selectable for Collector<A, D, W> {
     }
 }
 
-impl<A: Send, D: Design<A>, W: Strategy> fmt::Debug for Collector<A, D, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Collector").field("workers", &self.numbers).finish_non_exhaustive()
-    }
-}
+debug! { [A: Send, D: Design<A>, W: Strategy] Collector<[A, D, W]>: self, workers: self.numbers }

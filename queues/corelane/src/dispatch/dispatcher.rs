@@ -9,6 +9,7 @@ use super::worker::Worker;
 use crate::bound::{Bounded, Unbounded};
 use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, DispatchError, made};
+use crate::macros::debug;
 use crate::mem::moving::Moving;
 use crate::spsc::{Design, Lane, lane};
 use crate::sync::{Arc, Instant};
@@ -476,18 +477,9 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         T: Copy,
     {
         let mut done = 0;
-        while done < jobs.len() {
-            // SAFETY: jobs that are `Copy` may be used again.
-            match unsafe { self.dispatch_run(jobs[done..].as_ptr(), jobs.len() - done) } {
-                Ok(run) => done += run,
-                Err(DispatchError::Full(())) => {
-                    let wanted = self.wanted(Some(&jobs[done]));
-                    self.wait_for_room(wanted, None);
-                }
-                Err(refusal) => return Err(refusal.map(|()| done)),
-            }
-        }
-        Ok(())
+        // SAFETY: jobs that are `Copy` may be used again.
+        let all = unsafe { self.dispatch_all(jobs.as_ptr(), jobs.len(), &mut done, None) };
+        all.map_err(|refusal| refusal.map(|()| done))
     }
 
     /// As [`try_dispatch_batch`](Self::try_dispatch_batch), of a slice.
@@ -499,15 +491,11 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         T: Copy,
     {
         let mut done = 0;
-        while done < jobs.len() {
-            // SAFETY: jobs that are `Copy` may be used again.
-            match unsafe { self.dispatch_run(jobs[done..].as_ptr(), jobs.len() - done) } {
-                Ok(run) => done += run,
-                Err(refusal) if done == 0 => return Err(refusal),
-                Err(_) => break,
-            }
+        // SAFETY: jobs that are `Copy` may be used again.
+        match unsafe { self.dispatch_some(jobs.as_ptr(), jobs.len(), &mut done) } {
+            Err(refusal) if done == 0 => Err(refusal),
+            _ => Ok(done),
         }
-        Ok(done)
     }
 
     /// Hands out the rest of a vector, waiting for room. `None` waits for ever.
@@ -516,37 +504,61 @@ impl<T: Send, Q: Queue<T>, W: Strategy, R: Route<T>> Dispatcher<T, Q, W, R> {
         jobs: &mut Moving<'_, T>,
         deadline: Option<Instant>,
     ) -> Result<(), DispatchError<()>> {
-        while !jobs.is_over() {
-            match self.try_dispatch_moving(jobs) {
-                Ok(_) => {}
-                Err(DispatchError::Full(())) => {
-                    if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                        return Err(DispatchError::Timeout(()));
-                    }
-                    // SAFETY: a job lies there, which no other thread takes meanwhile.
-                    let wanted = self.wanted(Some(unsafe { &*jobs.rest().0 }));
-                    self.wait_for_room(wanted, deadline);
-                }
-                Err(refusal) => return Err(refusal),
-            }
-        }
-        Ok(())
+        let (from, most) = jobs.all();
+        // SAFETY: so many are there, and what is handed out is counted.
+        unsafe { self.dispatch_all(from, most, &mut jobs.moved, deadline) }
     }
 
     /// Hands out the rest of a vector as far as there is room, and says how many; an error if there are some and none
     /// could be.
     pub(super) fn try_dispatch_moving(&mut self, jobs: &mut Moving<'_, T>) -> Result<usize, DispatchError<()>> {
-        let before = jobs.moved;
-        while !jobs.is_over() {
-            let (from, most) = jobs.rest();
-            // SAFETY: so many are there, and what is handed out is counted.
-            match unsafe { self.dispatch_run(from, most) } {
-                Ok(run) => jobs.moved += run,
-                Err(refusal) if jobs.moved == before => return Err(refusal),
-                Err(_) => break,
+        let ((from, most), before) = (jobs.all(), jobs.moved);
+        // SAFETY: so many are there, and what is handed out is counted.
+        match unsafe { self.dispatch_some(from, most, &mut jobs.moved) } {
+            Err(refusal) if jobs.moved == before => Err(refusal),
+            _ => Ok(jobs.moved - before),
+        }
+    }
+
+    /// Hands out the `most` jobs at `from`, but for the first `done`, waiting for room. Counts them.
+    ///
+    /// # Safety
+    /// There are so many, and those that are handed out are the workers'.
+    #[inline]
+    unsafe fn dispatch_all(
+        &mut self,
+        from: *const T,
+        most: usize,
+        done: &mut usize,
+        deadline: Option<Instant>,
+    ) -> Result<(), DispatchError<()>> {
+        loop {
+            // SAFETY: the caller's.
+            match unsafe { self.dispatch_some(from, most, done) } {
+                Err(DispatchError::Full(())) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    return Err(DispatchError::Timeout(()));
+                }
+                Err(DispatchError::Full(())) => {
+                    // SAFETY: a job lies there, which no other thread takes meanwhile.
+                    let wanted = self.wanted(Some(unsafe { &*from.add(*done) }));
+                    self.wait_for_room(wanted, deadline);
+                }
+                over => return over,
             }
         }
-        Ok(jobs.moved - before)
+    }
+
+    /// The same as far as there is room, or why not further.
+    ///
+    /// # Safety
+    /// As for [`dispatch_all`](Self::dispatch_all).
+    #[inline]
+    unsafe fn dispatch_some(&mut self, from: *const T, most: usize, done: &mut usize) -> Result<(), DispatchError<()>> {
+        while *done < most {
+            // SAFETY: the caller's.
+            *done += unsafe { self.dispatch_run(from.add(*done), most - *done) }?;
+        }
+        Ok(())
     }
 
     /// Hands out the first of the `most` jobs at `from`, and those that may go along with it.
@@ -881,15 +893,11 @@ impl<T, Q: Queue<T>, W: Strategy, R> Drop for Dispatcher<T, Q, W, R> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy, R: fmt::Debug> fmt::Debug for Dispatcher<T, Q, W, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dispatcher")
-            .field("workers", &self.lines.iter().map(|line| line.number).collect::<Vec<_>>())
-            .field("route", &self.route)
-            .field("returned", &self.returned.len())
-            .field("panics", &self.panics)
-            .finish_non_exhaustive()
-    }
+debug! { [T, Q: Queue<T>, W: Strategy, R: fmt::Debug] Dispatcher<[T, Q, W, R]>: self,
+    workers: self.lines.iter().map(|line| line.number).collect::<Vec<_>>(),
+    route: self.route,
+    returned: self.returned.len(),
+    panics: self.panics,
 }
 
 /// What [`join`](Dispatcher::join) found.

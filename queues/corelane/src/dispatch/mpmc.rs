@@ -25,17 +25,13 @@
 
 use super::queue::{Ends, Queue, Receiver, Sender, sealed};
 use crate::bound::{Bounded, Unbounded};
-use crate::end::Control;
-#[cfg(feature = "async")]
-use crate::end::End;
-#[cfg(feature = "async")]
-use crate::end::task::Awaited;
-use crate::end::wait::{Look, Waited, look, wait_until};
+use crate::end::wait::{Ended, Look, wait_until};
+use crate::end::{Control, End};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::mpmc::{self, Design, NoStats, Options};
 use crate::start::{START, START_32};
 use crate::sync::{Arc, Instant, full_fence, pause};
-use crate::wait::{Selectable, Sleeper, Spin, Strategy, selectable};
+use crate::wait::{Spin, Strategy, selectable};
 use core::fmt;
 use core::marker::PhantomData;
 use std::time::Duration;
@@ -77,6 +73,7 @@ struct Shared<T: Send, D: Design<T>> {
 
 /// The dispatcher's end.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct MpmcSender<T: Send, D: Design<T>> {
     shared: Arc<Shared<T, D>>,
     pushed: usize,
@@ -86,6 +83,7 @@ pub struct MpmcSender<T: Send, D: Design<T>> {
 
 /// The worker's end.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct MpmcReceiver<T: Send, D: Design<T>, W> {
     shared: Arc<Shared<T, D>>,
     popped: usize,
@@ -115,12 +113,6 @@ impl<T: Send, D: Design<T>> MpmcSender<T, D> {
             }
             room => room,
         }
-    }
-
-    /// The number of pops at which a dispatcher that waits for so many slots is to be woken: any, where it waits for
-    /// memory.
-    fn wake_at(&self, slots: usize) -> usize {
-        self.pushed.wrapping_add(slots).wrapping_sub(self.shared.queue.capacity().min(isize::MAX as usize))
     }
 
     /// To be called after each publication.
@@ -211,39 +203,18 @@ impl<T: Send, D: Design<T>> Look for MpmcSender<T, D> {
         self.shared.queue.is_closed()
     }
 
-    fn waits(&mut self) {}
-}
-
-impl<T: Send, D: Design<T>> selectable::sealed::Sealed for MpmcSender<T, D> {}
-
-impl<T: Send, D: Design<T>> Selectable for MpmcSender<T, D> {
-    fn ready(&mut self, room: usize) -> bool {
-        look(self, room).is_some()
-    }
-
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        let end = &self.shared.control.producer;
-        end.wake_at(self.wake_at(room));
-        end.arm(sleeper);
-    }
-
-    fn disarm(&mut self, _: Sleeper) {
-        self.shared.control.producer.disarm();
-    }
-}
-
-#[cfg(feature = "async")]
-impl<T: Send, D: Design<T>> Awaited for MpmcSender<T, D> {
     fn shared(&self) -> &End {
         &self.shared.control.producer
     }
 
-    fn raise(&self) {
-        let end = &self.shared.control.producer;
-        end.wake_at(self.wake_at(1));
-        end.raise();
+    /// At any pop, where the dispatcher waits for memory.
+    fn wake_for(&self, slots: usize) {
+        let capacity = self.shared.queue.capacity().min(isize::MAX as usize);
+        self.shared.control.producer.wake_at(self.pushed.wrapping_add(slots).wrapping_sub(capacity));
     }
 }
+
+selectable::selectable!([T: Send, D: Design<T>] MpmcSender<T, D>);
 
 impl<T: Send, D: Design<T>, W> MpmcReceiver<T, D, W> {
     /// Whether to try again: if not, what is in the middle of its push is still to come.
@@ -295,7 +266,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
                 Err(TryPopError::Empty | TryPopError::Busy) => {}
             }
             let wait = self.wait.clone();
-            if let Waited::Timeout = wait_until(self, 1, &wait, deadline) {
+            if let Err(Ended::Timeout) = wait_until(self, 1, &wait, deadline) {
                 return Err(PopTimeoutError::Timeout);
             }
         }
@@ -331,7 +302,7 @@ impl<T: Send, D: Design<T>, W: Strategy> Receiver<T> for MpmcReceiver<T, D, W> {
 
     fn wait_for_item(&mut self) -> Result<(), Closed> {
         let wait = self.wait.clone();
-        wait_until(self, 1, &wait, None);
+        let _ = wait_until(self, 1, &wait, None);
         // Nothing is pushed to a closed queue.
         if self.shared.queue.is_closed() && self.shared.queue.is_empty() { Err(Closed(())) } else { Ok(()) }
     }
@@ -354,44 +325,9 @@ impl<T: Send, D: Design<T>, W> Look for MpmcReceiver<T, D, W> {
         self.shared.queue.is_closed()
     }
 
-    fn waits(&mut self) {}
-}
-
-impl<T: Send, D: Design<T>, W> selectable::sealed::Sealed for MpmcReceiver<T, D, W> {}
-
-impl<T: Send, D: Design<T>, W> Selectable for MpmcReceiver<T, D, W> {
-    fn ready(&mut self, room: usize) -> bool {
-        look(self, room).is_some()
-    }
-
-    fn arm(&mut self, _: usize, sleeper: Sleeper) {
-        self.shared.control.consumer.arm(sleeper);
-    }
-
-    fn disarm(&mut self, _: Sleeper) {
-        self.shared.control.consumer.disarm();
-    }
-}
-
-#[cfg(feature = "async")]
-impl<T: Send, D: Design<T>, W> Awaited for MpmcReceiver<T, D, W> {
     fn shared(&self) -> &End {
         &self.shared.control.consumer
     }
-
-    fn raise(&self) {
-        self.shared.control.consumer.raise();
-    }
 }
 
-impl<T: Send, D: Design<T>> fmt::Debug for MpmcSender<T, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MpmcSender").finish_non_exhaustive()
-    }
-}
-
-impl<T: Send, D: Design<T>, W> fmt::Debug for MpmcReceiver<T, D, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MpmcReceiver").finish_non_exhaustive()
-    }
-}
+selectable::selectable!([T: Send, D: Design<T>, W] MpmcReceiver<T, D, W>);

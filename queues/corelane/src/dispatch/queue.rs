@@ -1,7 +1,6 @@
 //! What a fan-out needs of the queue to one worker: a sender that never sleeps by itself, and a receiver.
 
-#[cfg(feature = "async")]
-use crate::end::task::Awaited;
+use crate::end::wait::Look;
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::spsc::{self, Consumer, Design, Options, Producer};
 use crate::wait::{Selectable, Strategy};
@@ -34,19 +33,12 @@ pub(super) mod sealed {
     impl<T, D: crate::spsc::Design<T>> Sealed<T> for D {}
 }
 
-/// Where no task waits there is nothing to it.
-#[cfg(not(feature = "async"))]
-pub(crate) trait Awaited {}
-
-#[cfg(not(feature = "async"))]
-impl<E> Awaited for E {}
-
 /// The dispatcher's end. An item that it has pushed is there for the receiver; none is held back.
 ///
 /// It never says Closed: the receiver closes nothing while there is a dispatcher, see [`Seat`](super::seat::Seat).
 #[doc(hidden)]
 #[allow(private_bounds, reason = "implemented and called by this crate only")]
-pub trait Sender<T>: Selectable + Awaited + Send {
+pub trait Sender<T>: Selectable + Look + Send {
     fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
     /// Pushes as many of the `most` items at `from` as there is room for, with one synchronisation a batch where the
@@ -70,7 +62,7 @@ pub trait Sender<T>: Selectable + Awaited + Send {
 /// The worker's end.
 #[doc(hidden)]
 #[allow(private_bounds, reason = "implemented and called by this crate only")]
-pub trait Receiver<T>: Selectable + Awaited + Send {
+pub trait Receiver<T>: Selectable + Look + Send {
     fn try_pop(&mut self) -> Result<T, TryPopError>;
 
     fn pop(&mut self) -> Result<T, Closed>;

@@ -1,6 +1,6 @@
 //! Which worker gets a job.
 
-use core::fmt;
+use crate::macros::debug;
 use std::boxed::Box;
 use std::vec;
 
@@ -342,11 +342,7 @@ impl<T, F: FnMut(&T) -> u64 + Send> Route<T> for ByKey<F> {
     }
 }
 
-impl<F> fmt::Debug for ByKey<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ByKey").finish_non_exhaustive()
-    }
-}
+debug! { [F] ByKey<[F]>: self }
 
 #[cfg(all(test, not(any(corelane_loom, corelane_shuttle))))]
 mod tests {

@@ -36,7 +36,6 @@ use crate::sync::{Acquire, Arc, AtomicBool, Mutex, Padded, Relaxed, Release};
 use crate::wait::WakerCell;
 use crate::wait::{Sleeper, SleeperCell};
 use core::any::Any;
-use core::fmt;
 use core::mem;
 #[cfg(feature = "async")]
 use core::task::Waker;
@@ -120,12 +119,6 @@ impl<C> Seat<C> {
     }
 }
 
-impl<C> fmt::Debug for Seat<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("left", &self.left.load(Relaxed)).finish_non_exhaustive()
-    }
-}
-
 /// What all workers share with the dispatcher.
 pub(super) struct Desk {
     /// Some worker has left. Read in each call of the dispatcher, so alone on its line.
@@ -180,11 +173,5 @@ impl Desk {
     #[cfg(feature = "async")]
     pub(super) fn await_with(&self, waker: Option<Waker>) -> bool {
         self.waker.exchange(waker)
-    }
-}
-
-impl fmt::Debug for Desk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("news", &self.has_news()).finish_non_exhaustive()
     }
 }

@@ -3,13 +3,14 @@
 use super::queue::{Queue, Receiver};
 use super::seat::{Desk, Leave, Seat};
 #[cfg(feature = "async")]
-use crate::end::task::Awaited;
+use crate::end::wait::Look;
 use crate::error::{Closed, PopTimeoutError, TryPopError};
+use crate::items::{Items, Pops};
+use crate::macros::debug;
 use crate::spsc::Lane;
 use crate::sync::Arc;
-use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
+use crate::wait::{Adaptive, Strategy, selectable};
 use core::any::Any;
-use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr;
 use std::boxed::Box;
@@ -197,7 +198,7 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     /// worker`.
     #[inline(always)]
     pub fn jobs(&mut self) -> Jobs<'_, T, Q, W> {
-        Jobs(self)
+        Items(self)
     }
 
     /// Jobs in this worker's queue: a lower bound.
@@ -295,31 +296,17 @@ impl<T, Q: Queue<T>, W: Strategy> Worker<T, Q, W> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy> selectable::sealed::Sealed for Worker<T, Q, W> {}
-
-impl<T, Q: Queue<T>, W: Strategy> Selectable for Worker<T, Q, W> {
-    fn ready(&mut self, room: usize) -> bool {
-        self.receiver.ready(room)
-    }
-
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        self.receiver.arm(room, sleeper);
-    }
-
-    fn disarm(&mut self, sleeper: Sleeper) {
-        self.receiver.disarm(sleeper);
-    }
-}
+selectable::selectable!([T, Q: Queue<T>, W: Strategy] Worker<T, Q, W>, receiver);
 
 /// The jobs of a worker, see [`Worker::jobs`].
-pub struct Jobs<'a, T, Q: Queue<T> = Lane, W: Strategy = Adaptive>(&'a mut Worker<T, Q, W>);
+pub type Jobs<'a, T, Q = Lane, W = Adaptive> = Items<&'a mut Worker<T, Q, W>>;
 
-impl<T, Q: Queue<T>, W: Strategy> Iterator for Jobs<'_, T, Q, W> {
+impl<T, Q: Queue<T>, W: Strategy> Pops for Worker<T, Q, W> {
     type Item = T;
 
     #[inline(always)]
-    fn next(&mut self) -> Option<T> {
-        self.0.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
 
@@ -330,12 +317,6 @@ impl<'a, T, Q: Queue<T>, W: Strategy> IntoIterator for &'a mut Worker<T, Q, W> {
     #[inline(always)]
     fn into_iter(self) -> Jobs<'a, T, Q, W> {
         self.jobs()
-    }
-}
-
-impl<T, Q: Queue<T>, W: Strategy> fmt::Debug for Jobs<'_, T, Q, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Jobs").field(&self.0).finish()
     }
 }
 
@@ -352,11 +333,4 @@ impl<T, Q: Queue<T>, W: Strategy> Drop for Worker<T, Q, W> {
     }
 }
 
-impl<T, Q: Queue<T>, W: Strategy> fmt::Debug for Worker<T, Q, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker")
-            .field("number", &self.number)
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [T, Q: Queue<T>, W: Strategy] Worker<[T, Q, W]>: self, number: self.number, closed: self.is_closed() }

@@ -56,10 +56,8 @@ use crate::wait::WakerCell;
 use crate::wait::outwait_publishers;
 #[cfg(feature = "std")]
 use crate::wait::{Sleeper, SleeperCell};
-use core::fmt;
 // Not loom's: one end alone reaches them.
 use core::sync::atomic::AtomicBool;
-#[cfg(feature = "std")]
 use core::sync::atomic::AtomicPtr;
 #[cfg(feature = "async")]
 use core::task::Waker;
@@ -80,7 +78,6 @@ const BY_CONSUMER: u32 = 1;
 const BY_PRODUCER: u32 = 2;
 
 /// In the word of [`Control::defer`]: the producer is to be woken.
-#[cfg(feature = "std")]
 pub(crate) const ROOM: u32 = 1 << 1;
 
 /// A task of this end waits, or is about to.
@@ -132,7 +129,6 @@ impl End {
     }
 
     /// Whether this end's thread sleeps, or its task waits, or is about to. A hint.
-    #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn sleeps(&self) -> bool {
         self.state.load(Ordering::Relaxed) & (PARKED | AWAITED) != 0
@@ -159,7 +155,6 @@ impl End {
 
     /// Says when [`arm`](Self::arm)'s sleeper or [`await_with`](Self::await_with)'s task, a producer, wants to be
     /// woken. To be called before it.
-    #[cfg(any(feature = "std", feature = "async"))]
     pub(crate) fn wake_at(&self, position: usize) {
         self.wake_at.store(position, Ordering::Relaxed);
     }
@@ -250,13 +245,13 @@ impl End {
 
 /// Both ends. Each is alone on its lines: it is read after every publication of the other side and almost never
 /// written.
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct Control {
     pub(crate) producer: Padded<End>,
     pub(crate) consumer: Padded<End>,
     /// Changed once, by a compare-exchange of either end.
     sealed_by: AtomicU32,
     /// Null, or see [`defer`](Self::defer).
-    #[cfg(feature = "std")]
     deferred: AtomicPtr<AtomicU32>,
     /// Whether the producer has halted. The producer's alone, and here and not in its handle: a flag that a call may
     /// set would stay in a register of every loop that pushes.
@@ -271,7 +266,6 @@ impl Control {
             producer: Padded(End::new()),
             consumer: Padded(End::new()),
             sealed_by: AtomicU32::new(UNDECIDED),
-            #[cfg(feature = "std")]
             deferred: AtomicPtr::default(),
             halted: AtomicBool::new(false),
         }
@@ -320,19 +314,16 @@ impl Control {
     ///
     /// # Safety
     /// The word is there until the consumer is dropped.
-    #[cfg(feature = "std")]
     pub(crate) unsafe fn defer(&self, word: &AtomicU32) {
         self.deferred.store(core::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
     }
 
     /// To be called by the consumer, when it is under no lock any more.
     pub(crate) fn defer_no_more(&self) {
-        #[cfg(feature = "std")]
         self.deferred.store(core::ptr::null_mut(), Ordering::Relaxed);
     }
 
     fn wake_or_defer(&self) {
-        #[cfg(feature = "std")]
         // SAFETY: null, or there by the promise of `defer`: only the consumer comes here.
         if let Some(word) = unsafe { self.deferred.load(Ordering::Relaxed).as_ref() } {
             word.fetch_or(ROOM, Ordering::AcqRel);
@@ -478,14 +469,5 @@ impl Control {
         }
         #[cfg(feature = "async")]
         self.consumer.forget_task();
-    }
-}
-
-impl fmt::Debug for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
-            .field("producer", &self.producer.acquire())
-            .field("consumer", &self.consumer.acquire())
-            .finish()
     }
 }

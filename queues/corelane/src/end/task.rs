@@ -2,7 +2,8 @@
 //! in the header of `spsc/asynchronous.rs`, "How it works".
 
 use super::End;
-use super::wait::{Look, Waited, look};
+use super::wait::{Ended, Look, look};
+use crate::error::Closed;
 use crate::sync::{heavy_barrier, parks_are_bounded};
 use crate::wait::{Doubt, wake_quietly};
 use core::task::{Context, Poll, ready};
@@ -11,14 +12,6 @@ use core::task::{Context, Poll, ready};
 pub const BUDGET: u32 = 128;
 
 pub(crate) const POLLED_AGAIN: &str = "a future must not be polled after it was ready";
-
-/// An end that a task can wait for.
-pub(crate) trait Awaited: Look {
-    /// What the other end sees of it.
-    fn shared(&self) -> &End;
-    /// Raises the flag. The caller passes the heavy half of the barrier, once for all ends that its task waits for.
-    fn raise(&self);
-}
 
 /// What a task's end keeps in mind from one poll to the next, or a task's ends.
 #[derive(Debug)]
@@ -68,20 +61,18 @@ impl Polls {
 
     /// Ready when the end is, or when it never will be. Otherwise its task will be woken.
     #[inline]
-    pub(crate) fn ready<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
-        if !end.is_ready(1)
-            && let Waited::Closed = ready!(self.wait(end, context))
-        {
-            return Poll::Ready(Waited::Closed);
+    pub(crate) fn ready<E: Look>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Result<(), Closed>> {
+        if !end.is_ready(1) {
+            ready!(self.wait(end, context))?;
         }
         if self.are_enough(context) {
             return Poll::Pending;
         }
-        Poll::Ready(Waited::Ready)
+        Poll::Ready(Ok(()))
     }
 
     #[cold]
-    fn wait<E: Awaited>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Waited> {
+    fn wait<E: Look>(&mut self, end: &mut E, context: &Context<'_>) -> Poll<Result<(), Ended>> {
         self.begin();
         if let Some(waited) = look(end, 1) {
             return Poll::Ready(waited);

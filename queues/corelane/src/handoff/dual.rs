@@ -45,7 +45,6 @@ pub(super) trait Dual<T> {
     fn request(&self, item: Option<T>, otherwise: Otherwise) -> Answer<T>;
 
     /// True if the request in this node is the next to be matched.
-    #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool;
 
     /// Removes nodes that do not wait any more, this one or others. Called by a request that was just cancelled and has
@@ -199,25 +198,21 @@ impl<'a, T> Incoming<'a, T> {
     }
 
     /// An exchange.
-    #[cfg(feature = "std")]
     pub(super) fn swap(pool: &'a Pool<T>, item: T) -> Self {
         Self { swaps: true, ..Self::new(pool, Some(item)) }
     }
 
     /// This request again, with the item it had, after its node was given up.
-    #[cfg(feature = "std")]
     pub(super) fn again(self, item: Option<T>) -> Self {
         Self { item, index: None, ..self }
     }
 
-    #[cfg(feature = "std")]
     pub(super) fn pool(&self) -> &'a Pool<T> {
         self.pool
     }
 
     /// Whether this request and a waiting one are partners.
     #[inline(always)]
-    #[cfg(feature = "std")]
     pub(super) fn suits(&self, word: Word) -> bool {
         self.swaps || word.is_data() != self.is_data
     }

@@ -304,7 +304,6 @@ impl<T> Dual<T> for DualQueue<T> {
         }
     }
 
-    #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool {
         self.node(self.ends.head.load().index()).next.load().index() == index
     }

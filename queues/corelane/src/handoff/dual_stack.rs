@@ -199,7 +199,6 @@ impl<T> Dual<T> for DualStack<T> {
         }
     }
 
-    #[cfg(feature = "std")]
     fn is_next(&self, index: Index) -> bool {
         self.top.load().index() == index
     }

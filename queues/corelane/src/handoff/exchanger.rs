@@ -44,12 +44,12 @@
 //!   closed.
 
 use super::arena::{Arena, Look, Meeting, Visit};
-use super::dual::{Answer, Dual, Fate, Incoming, Otherwise};
+use super::dual::{Answer, Dual, Incoming, Otherwise};
 use super::pool::{Index, Pool};
-use super::waiting::{self, End, WaitLimit};
+use super::waiting::{self, WaitLimit};
 use crate::error::{Closed, PushTimeoutError, TryPushError};
+use crate::macros::debug;
 use crate::sync::retry;
-use core::fmt;
 use std::time::Duration;
 
 const ITEM: &str = "each outcome of an exchange has an item";
@@ -145,19 +145,7 @@ impl<T: Send> Exchanger<T> {
     /// # Errors
     /// The limit was reached, or the exchanger is closed. The item comes back.
     pub fn exchange_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<T, PushTimeoutError<T>> {
-        let index = match self.meetings.request(Some(item), Otherwise::Wait) {
-            Answer::Matched(item) => return Ok(item.expect(ITEM)),
-            Answer::Closed(item) => return Err(PushTimeoutError::Closed(item.expect(ITEM))),
-            Answer::Waits(index) => index,
-            Answer::Alone(_) => unreachable!("it waits"),
-        };
-        // SAFETY: just registered, and forgotten.
-        match unsafe { waiting::wait(&self.meetings, index, limit) } {
-            Ok(Fate::Matched(item)) => Ok(item.expect(ITEM)),
-            Ok(Fate::Closed(item)) => Err(PushTimeoutError::Closed(item.expect(ITEM))),
-            Err((End::Cancelled, item)) => Err(PushTimeoutError::Cancelled(item.expect(ITEM))),
-            Err((End::TimedOut, item)) => Err(PushTimeoutError::Timeout(item.expect(ITEM))),
-        }
+        waiting::put(&self.meetings, item, limit).map(|item| item.expect(ITEM))
     }
 
     /// Sends every waiting thread away, with its item; every call that begins later fails. An exchanger that is closed
@@ -260,8 +248,4 @@ impl<T: Send> Default for Exchanger<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for Exchanger<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchanger").field("closed", &self.is_closed()).finish_non_exhaustive()
-    }
-}
+debug! { [T: Send] Exchanger<[T]>: self, closed: self.is_closed() }

@@ -131,16 +131,13 @@ pub use transfer::TransferQueue;
 #[cfg(feature = "std")]
 pub use waiting::{CancelToken, WaitLimit};
 
-#[cfg(feature = "std")]
-use crate::error::{Closed, PopTimeoutError, PushTimeoutError};
-use crate::error::{TryPopError, TryPushError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::macros::debug;
 use alloc::vec::Vec;
-use core::fmt;
+use core::time::Duration;
 use dual::{Chain, Dual};
 use dual_queue::DualQueue;
 use dual_stack::DualStack;
-#[cfg(feature = "std")]
-use std::time::Duration;
 
 /// Which of several waiting threads is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +170,7 @@ use each;
 /// ```
 /// use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 /// use corelane::handoff::{Fairness, SynchronousQueue};
-/// use std::time::Duration;
+/// use core::time::Duration;
 ///
 /// let queue = SynchronousQueue::new(Fairness::Fair);
 /// assert_eq!(queue.fairness(), Fairness::Fair);
@@ -325,7 +322,7 @@ impl<T: Send> SynchronousQueue<T> {
     #[doc(alias = "send")]
     #[inline]
     pub fn put_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
-        each!(&self.shape, dual => waiting::put(dual, item, limit))
+        each!(&self.shape, dual => waiting::put(dual, item, limit)).map(drop)
     }
 
     /// Takes an item, if one comes within the limit. [`put_with`](Self::put_with) has an example.
@@ -435,11 +432,4 @@ impl<T: Send> SynchronousQueue<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for SynchronousQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SynchronousQueue")
-            .field("fairness", &self.fairness())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [T: Send] SynchronousQueue<[T]>: self, fairness: self.fairness(), closed: self.is_closed() }

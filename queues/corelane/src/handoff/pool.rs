@@ -104,7 +104,6 @@ impl Word {
         matches!(self.kind(), Self::WAITING | Self::PARKED)
     }
 
-    #[cfg(feature = "std")]
     pub(super) fn is_parked(self) -> bool {
         self.kind() == Self::PARKED
     }
@@ -161,12 +160,10 @@ impl Word {
         Self(Self::MATCHED | self.0 & Self::DONE | u64::from(partner) << VALUE_SHIFT)
     }
 
-    #[cfg(feature = "std")]
     pub(super) fn parked(self) -> Self {
         self.with_kind(Self::PARKED)
     }
 
-    #[cfg(feature = "std")]
     pub(super) fn unparked(self) -> Self {
         self.with_kind(Self::WAITING)
     }

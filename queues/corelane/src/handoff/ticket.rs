@@ -42,9 +42,7 @@ use super::{
     each,
     pool::Index,
 };
-use crate::error::Closed;
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError};
 #[cfg(feature = "std")]
 use crate::wait::{Selectable, Sleeper, selectable};
 use core::fmt;
@@ -107,13 +105,13 @@ impl<'q, T> Ticket<'q, T> {
 
     #[cfg(feature = "std")]
     #[track_caller]
-    fn wait(mut self, limit: &WaitLimit<'_>) -> Result<Fate<T>, (waiting::End, Option<T>)> {
+    fn wait(mut self, limit: &WaitLimit<'_>) -> waiting::Outcome<T> {
         // A forgotten select may have left itself here.
         self.disarm();
         match core::mem::replace(&mut self.state, State::Over) {
             // SAFETY: the state was `Waits`, so the request is ours and not answered.
             State::Waits(index) => unsafe { each!(self.shape, dual => waiting::wait(dual, index, limit)) },
-            State::Decided(fate) => Ok(fate),
+            State::Decided(fate) => waiting::outcome(fate),
             State::Over => panic!("the ticket has told its outcome before: follow it up once only"),
         }
     }
@@ -206,10 +204,7 @@ impl<'q, T: Send> TakeTicket<'q, T> {
     #[cfg(feature = "std")]
     #[track_caller]
     pub fn wait(self) -> Result<T, Closed> {
-        match self.0.wait(&WaitLimit::new()) {
-            Ok(fate) => taken(fate),
-            Err(_) => unreachable!("nothing ends this wait"),
-        }
+        self.wait_with(&WaitLimit::new()).map_err(|_| Closed(()))
     }
 
     /// Waits for the outcome within the limit, and aborts then.
@@ -314,10 +309,7 @@ impl<'q, T: Send> PutTicket<'q, T> {
     #[cfg(feature = "std")]
     #[track_caller]
     pub fn wait(self) -> Result<(), Closed<T>> {
-        match self.0.wait(&WaitLimit::new()) {
-            Ok(fate) => put(fate),
-            Err(_) => unreachable!("nothing ends this wait"),
-        }
+        self.wait_with(&WaitLimit::new()).map_err(|error| Closed(error.into_inner()))
     }
 
     /// Waits for the outcome within the limit, and aborts then.
@@ -330,7 +322,7 @@ impl<'q, T: Send> PutTicket<'q, T> {
     #[cfg(feature = "std")]
     #[track_caller]
     pub fn wait_with(self, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
-        waiting::handed_over(self.0.wait(limit))
+        waiting::handed_over(self.0.wait(limit)).map(drop)
     }
 
     /// Withdraws the request and returns the item; `None` if a take was faster.

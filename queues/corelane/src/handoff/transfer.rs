@@ -29,19 +29,16 @@
 //! That of the [dual queue](super::dual_queue#synchronization).
 
 #[cfg(feature = "std")]
-use super::waiting::{self, WaitLimit};
+use super::waiting::WaitLimit;
 use super::{
-    PutTicket, Shape, TakeTicket,
-    dual::{self, Answer, Chain, Dual, Otherwise},
+    PutTicket, Shape, SynchronousQueue, TakeTicket,
+    dual::{Answer, Chain, Dual, Otherwise},
     dual_queue::DualQueue,
 };
-use crate::error::{Closed, TryPopError, TryPushError};
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::macros::{debug, forward};
 use alloc::vec::Vec;
-use core::fmt;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// A first-in first-out queue between any number of threads, without a bound, whose producers may wait until an item is
 /// taken.
@@ -49,7 +46,7 @@ use std::time::Duration;
 /// ```
 /// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 /// use corelane::handoff::TransferQueue;
-/// use std::time::Duration;
+/// use core::time::Duration;
 ///
 /// let (queue, moment) = (TransferQueue::new(), Duration::from_millis(1));
 /// queue.push("letter").unwrap(); // Returns at once.
@@ -70,18 +67,19 @@ use std::time::Duration;
 /// assert_eq!(queue.take(), Err(Closed(())));
 /// ```
 pub struct TransferQueue<T: Send> {
-    shape: Shape<T>,
+    /// Over a chain in which items may be left.
+    queue: SynchronousQueue<T>,
 }
 
 impl<T: Send> TransferQueue<T> {
     /// An empty queue.
     pub fn new() -> Self {
-        Self { shape: Shape::Queue(DualQueue::new(true)) }
+        Self { queue: SynchronousQueue { shape: Shape::Queue(DualQueue::new(true)) } }
     }
 
     #[inline(always)]
     fn dual(&self) -> &DualQueue<T> {
-        match &self.shape {
+        match &self.queue.shape {
             Shape::Queue(dual) => dual,
             Shape::Stack(_) => unreachable!("made as a queue"),
         }
@@ -110,137 +108,117 @@ impl<T: Send> TransferQueue<T> {
         }
     }
 
-    /// Waits until a take has the item, which stands in line behind those that are inside.
-    ///
-    /// # Errors
-    /// The queue is closed. The item comes back.
-    #[cfg(feature = "std")]
-    #[doc(alias = "transfer")]
-    pub fn put(&self, item: T) -> Result<(), Closed<T>> {
-        self.put_with(item, &WaitLimit::new()).map_err(|error| Closed(error.into_inner()))
-    }
+    forward! { queue:
+        /// Waits until a take has the item, which stands in line behind those that are inside.
+        ///
+        /// # Errors
+        /// The queue is closed. The item comes back.
+        #[cfg(feature = "std")]
+        #[doc(alias = "transfer")]
+        pub fn put(&self, item: T) -> Result<(), Closed<T>>;
 
-    /// Takes the first item; waits until there is one.
-    ///
-    /// # Errors
-    /// The queue is closed and drained.
-    #[cfg(feature = "std")]
-    #[doc(alias = "recv")]
-    #[doc(alias = "dequeue")]
-    pub fn take(&self) -> Result<T, Closed> {
-        self.take_with(&WaitLimit::new()).map_err(|_| Closed(()))
-    }
+        /// Takes the first item; waits until there is one.
+        ///
+        /// # Errors
+        /// The queue is closed and drained.
+        #[cfg(feature = "std")]
+        #[doc(alias = "recv")]
+        #[doc(alias = "dequeue")]
+        pub fn take(&self) -> Result<T, Closed>;
 
-    /// Hands the item to a take that waits, if there is one. Never waits, and leaves nothing in the queue.
-    ///
-    /// # Errors
-    /// No take waits, or the queue is closed. The item comes back.
-    #[doc(alias = "try_transfer")]
-    pub fn try_put(&self, item: T) -> Result<(), TryPushError<T>> {
-        dual::try_put(self.dual(), item)
-    }
+        /// Hands the item to a take that waits, if there is one. Never waits, and leaves nothing in the queue.
+        ///
+        /// # Errors
+        /// No take waits, or the queue is closed. The item comes back.
+        #[doc(alias = "try_transfer")]
+        pub fn try_put(&self, item: T) -> Result<(), TryPushError<T>>;
 
-    /// Takes the first item, if there is one. Never waits.
-    ///
-    /// # Errors
-    /// The queue is empty, or closed and drained.
-    #[doc(alias = "poll")]
-    #[doc(alias = "try_recv")]
-    pub fn try_take(&self) -> Result<T, TryPopError> {
-        dual::try_take(self.dual())
-    }
+        /// Takes the first item, if there is one. Never waits.
+        ///
+        /// # Errors
+        /// The queue is empty, or closed and drained.
+        #[doc(alias = "poll")]
+        #[doc(alias = "try_recv")]
+        pub fn try_take(&self) -> Result<T, TryPopError>;
 
-    /// Waits until a take has the item, but not longer than this.
-    ///
-    /// # Errors
-    /// The time is up, or the queue is closed. The item comes back, and is not in the queue.
-    #[cfg(feature = "std")]
-    #[doc(alias = "transfer")]
-    pub fn put_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
-        self.put_with(item, &WaitLimit::new().timeout(timeout))
-    }
+        /// Waits until a take has the item, but not longer than this.
+        ///
+        /// # Errors
+        /// The time is up, or the queue is closed. The item comes back, and is not in the queue.
+        #[cfg(feature = "std")]
+        #[doc(alias = "transfer")]
+        pub fn put_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>>;
 
-    /// Takes the first item, if one comes within the time.
-    ///
-    /// # Errors
-    /// The time is up, or the queue is closed and drained.
-    #[cfg(feature = "std")]
-    #[doc(alias = "poll")]
-    #[doc(alias = "recv_timeout")]
-    pub fn take_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        self.take_with(&WaitLimit::new().timeout(timeout))
-    }
+        /// Takes the first item, if one comes within the time.
+        ///
+        /// # Errors
+        /// The time is up, or the queue is closed and drained.
+        #[cfg(feature = "std")]
+        #[doc(alias = "poll")]
+        #[doc(alias = "recv_timeout")]
+        pub fn take_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError>;
 
-    /// Waits until a take has the item, within the limit.
-    ///
-    /// ```
-    /// use corelane::error::{PopTimeoutError, PushTimeoutError};
-    /// use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
-    ///
-    /// let queue = TransferQueue::new();
-    /// let stop = CancelToken::new();
-    /// let limit = WaitLimit::new().cancel(&stop);
-    /// stop.cancel();
-    /// assert_eq!(queue.put_with(1, &limit), Err(PushTimeoutError::Cancelled(1)));
-    /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
-    /// ```
-    ///
-    /// # Errors
-    /// The limit was reached, or the queue is closed. The item comes back, and is not in the queue.
-    #[cfg(feature = "std")]
-    #[doc(alias = "transfer")]
-    pub fn put_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
-        waiting::put(self.dual(), item, limit)
-    }
+        /// Waits until a take has the item, within the limit.
+        ///
+        /// ```
+        /// use corelane::error::{PopTimeoutError, PushTimeoutError};
+        /// use corelane::handoff::{CancelToken, TransferQueue, WaitLimit};
+        ///
+        /// let queue = TransferQueue::new();
+        /// let stop = CancelToken::new();
+        /// let limit = WaitLimit::new().cancel(&stop);
+        /// stop.cancel();
+        /// assert_eq!(queue.put_with(1, &limit), Err(PushTimeoutError::Cancelled(1)));
+        /// assert_eq!(queue.take_with(&limit), Err(PopTimeoutError::Cancelled));
+        /// ```
+        ///
+        /// # Errors
+        /// The limit was reached, or the queue is closed. The item comes back, and is not in the queue.
+        #[cfg(feature = "std")]
+        #[doc(alias = "transfer")]
+        pub fn put_with(&self, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>>;
 
-    /// Takes the first item, if one comes within the limit. [`put_with`](Self::put_with) has an example.
-    ///
-    /// # Errors
-    /// The limit was reached, or the queue is closed and drained.
-    #[cfg(feature = "std")]
-    #[doc(alias = "recv")]
-    pub fn take_with(&self, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
-        waiting::take(self.dual(), limit)
-    }
+        /// Takes the first item, if one comes within the limit. [`put_with`](Self::put_with) has an example.
+        ///
+        /// # Errors
+        /// The limit was reached, or the queue is closed and drained.
+        #[cfg(feature = "std")]
+        #[doc(alias = "recv")]
+        pub fn take_with(&self, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError>;
 
-    /// Takes the items inside, at most `max`, appends them, and returns how many. Never waits.
-    ///
-    /// ```
-    /// use corelane::error::TryPopError;
-    ///
-    /// let queue = corelane::handoff::TransferQueue::new();
-    /// (0..3).for_each(|item| queue.push(item).unwrap());
-    /// let mut items = Vec::new();
-    /// assert_eq!(queue.try_take_batch(&mut items, 2), Ok(2));
-    /// assert_eq!(queue.try_take_batch(&mut items, 2), Ok(1));
-    /// assert_eq!(queue.try_take_batch(&mut items, 2), Err(TryPopError::Empty));
-    /// assert_eq!(items, [0, 1, 2]);
-    /// ```
-    ///
-    /// # Errors
-    /// There was none: the queue is empty, or closed and drained. A `max` of 0 is no error.
-    #[doc(alias = "drain_into")]
-    #[doc(alias = "recv_many")]
-    pub fn try_take_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
-        dual::try_take_batch(self.dual(), items, max)
-    }
+        /// Takes the items inside, at most `max`, appends them, and returns how many. Never waits.
+        ///
+        /// ```
+        /// use corelane::error::TryPopError;
+        ///
+        /// let queue = corelane::handoff::TransferQueue::new();
+        /// (0..3).for_each(|item| queue.push(item).unwrap());
+        /// let mut items = Vec::new();
+        /// assert_eq!(queue.try_take_batch(&mut items, 2), Ok(2));
+        /// assert_eq!(queue.try_take_batch(&mut items, 2), Ok(1));
+        /// assert_eq!(queue.try_take_batch(&mut items, 2), Err(TryPopError::Empty));
+        /// assert_eq!(items, [0, 1, 2]);
+        /// ```
+        ///
+        /// # Errors
+        /// There was none: the queue is empty, or closed and drained. A `max` of 0 is no error.
+        #[doc(alias = "drain_into")]
+        #[doc(alias = "recv_many")]
+        pub fn try_take_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError>;
 
-    /// Registers a take. See [`TakeTicket`].
-    pub fn reserve_take(&self) -> TakeTicket<'_, T> {
-        TakeTicket::new(&self.shape)
-    }
+        /// Registers a take. See [`TakeTicket`].
+        pub fn reserve_take(&self) -> TakeTicket<'_, T>;
 
-    /// Registers a put, whose item stands in line until it is taken or its ticket is aborted. See [`PutTicket`].
-    ///
-    /// ```
-    /// let queue = corelane::handoff::TransferQueue::new();
-    /// let mut put = queue.reserve_put(1);
-    /// assert_eq!((put.try_followup(), queue.len()), (None, 1));
-    /// assert_eq!(queue.reserve_take().try_followup(), Some(Ok(1)));
-    /// assert_eq!(put.try_followup(), Some(Ok(())));
-    /// ```
-    pub fn reserve_put(&self, item: T) -> PutTicket<'_, T> {
-        PutTicket::new(&self.shape, item)
+        /// Registers a put, whose item stands in line until it is taken or its ticket is aborted. See [`PutTicket`].
+        ///
+        /// ```
+        /// let queue = corelane::handoff::TransferQueue::new();
+        /// let mut put = queue.reserve_put(1);
+        /// assert_eq!((put.try_followup(), queue.len()), (None, 1));
+        /// assert_eq!(queue.reserve_take().try_followup(), Some(Ok(1)));
+        /// assert_eq!(put.try_followup(), Some(Ok(())));
+        /// ```
+        pub fn reserve_put(&self, item: T) -> PutTicket<'_, T>;
     }
 
     /// How many takes wait. An estimate while others call, but never 0 while one waits; walks over all that wait.
@@ -269,22 +247,18 @@ impl<T: Send> TransferQueue<T> {
         self.dual().first_kind() != Some(true)
     }
 
-    /// Accepts no further items, and sends the calls that wait away, puts with their items. What was pushed stays to be
-    /// taken. A queue that is closed stays closed.
-    pub fn close(&self) {
-        self.dual().close();
-    }
+    forward! { queue:
+        /// Accepts no further items, and sends the calls that wait away, puts with their items. What was pushed stays
+        /// to be taken. A queue that is closed stays closed.
+        pub fn close(&self);
 
-    /// True once [`close`](Self::close) was called.
-    pub fn is_closed(&self) -> bool {
-        self.dual().is_closed()
-    }
+        /// True once [`close`](Self::close) was called.
+        pub fn is_closed(&self) -> bool;
 
-    /// How many nodes the queue has allocated, in use or not.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn nodes(&self) -> usize {
-        self.dual().pool().nodes()
+        /// How many nodes the queue has allocated, in use or not.
+        #[doc(hidden)]
+        #[must_use]
+        pub fn nodes(&self) -> usize;
     }
 }
 
@@ -294,8 +268,4 @@ impl<T: Send> Default for TransferQueue<T> {
     }
 }
 
-impl<T: Send> fmt::Debug for TransferQueue<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransferQueue").field("closed", &self.is_closed()).finish_non_exhaustive()
-    }
-}
+debug! { [T: Send] TransferQueue<[T]>: self, closed: self.is_closed() }

@@ -79,22 +79,15 @@ impl<'a> WaitLimit<'a> {
     }
 
     /// Why not to wait any longer.
-    pub(super) fn end(&self) -> Option<End> {
+    pub(super) fn end(&self) -> Option<PopTimeoutError> {
         if self.is_cancelled() {
-            Some(End::Cancelled)
+            Some(PopTimeoutError::Cancelled)
         } else if self.deadline.is_some_and(|at| Instant::now() >= at) {
-            Some(End::TimedOut)
+            Some(PopTimeoutError::Timeout)
         } else {
             None
         }
     }
-}
-
-/// Why a wait ended without a partner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    Cancelled,
-    TimedOut,
 }
 
 /// Tells waiting threads to stop. Clones are the same token; once cancelled it stays so.
@@ -331,8 +324,16 @@ fn linger<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimit<'_>) {
     }
 }
 
-/// A request's fate, or why it was withdrawn and a put's item.
-type Outcome<T> = Result<Fate<T>, (End, Option<T>)>;
+/// A take's item, nothing of a put; or why there was no partner, and a put's item.
+pub(super) type Outcome<T> = Result<Option<T>, (PopTimeoutError, Option<T>)>;
+
+/// How a request came out whose fate is decided.
+pub(super) fn outcome<T>(fate: Fate<T>) -> Outcome<T> {
+    match fate {
+        Fate::Matched(item) => Ok(item),
+        Fate::Closed(item) => Err((PopTimeoutError::Closed, item)),
+    }
+}
 
 /// Waits for the fate of a registered request; withdraws it when the limit comes first, and returns a put's item.
 ///
@@ -354,7 +355,7 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimi
     loop {
         // SAFETY: by the caller's promise; an answer ends the loop.
         if let Some(fate) = unsafe { follow_up(dual.pool(), index) } {
-            return Ok(fate);
+            return outcome(fate);
         }
         if let Some(end) = limit.end() {
             // SAFETY: as above.
@@ -382,50 +383,42 @@ pub(super) unsafe fn wait<T>(dual: &impl Dual<T>, index: Index, limit: &WaitLimi
 /// A sleep of less takes longer than asked for.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(2);
 
-/// Hands the item over, within the limit.
+/// Makes a put, or a take that has no item, within the limit.
 #[inline]
-pub(super) fn put<T>(dual: &impl Dual<T>, item: T, limit: &WaitLimit<'_>) -> Result<(), PushTimeoutError<T>> {
-    let index = match dual.request(Some(item), Otherwise::Wait) {
-        Answer::Matched(_) => return Ok(()),
-        Answer::Closed(item) => return Err(PushTimeoutError::Closed(item.expect(ITEM))),
-        Answer::Waits(index) => index,
+fn request<T>(dual: &impl Dual<T>, item: Option<T>, limit: &WaitLimit<'_>) -> Outcome<T> {
+    match dual.request(item, Otherwise::Wait) {
+        Answer::Matched(item) => Ok(item),
+        Answer::Closed(item) => Err((PopTimeoutError::Closed, item)),
+        // SAFETY: just registered, and forgotten.
+        Answer::Waits(index) => unsafe { wait(dual, index, limit) },
         Answer::Alone(_) => unreachable!("it waits"),
-    };
-    // SAFETY: just registered, and forgotten.
-    handed_over(unsafe { wait(dual, index, limit) })
+    }
+}
+
+/// Hands the item over, within the limit; returns that of an exchange.
+#[inline]
+pub(super) fn put<T>(dual: &impl Dual<T>, item: T, limit: &WaitLimit<'_>) -> Result<Option<T>, PushTimeoutError<T>> {
+    handed_over(request(dual, Some(item), limit))
 }
 
 /// What a put says at the end of its wait.
-pub(super) fn handed_over<T>(outcome: Outcome<T>) -> Result<(), PushTimeoutError<T>> {
-    match outcome {
-        Ok(Fate::Matched(_)) => Ok(()),
-        Ok(Fate::Closed(item)) => Err(PushTimeoutError::Closed(item.expect(ITEM))),
-        Err((End::Cancelled, item)) => Err(PushTimeoutError::Cancelled(item.expect(ITEM))),
-        Err((End::TimedOut, item)) => Err(PushTimeoutError::Timeout(item.expect(ITEM))),
-    }
+pub(super) fn handed_over<T>(outcome: Outcome<T>) -> Result<Option<T>, PushTimeoutError<T>> {
+    outcome.map_err(|(why, item)| match (why, item.expect(ITEM)) {
+        (PopTimeoutError::Timeout, item) => PushTimeoutError::Timeout(item),
+        (PopTimeoutError::Cancelled, item) => PushTimeoutError::Cancelled(item),
+        (PopTimeoutError::Closed, item) => PushTimeoutError::Closed(item),
+    })
 }
 
 /// Takes an item, within the limit.
 #[inline]
 pub(super) fn take<T>(dual: &impl Dual<T>, limit: &WaitLimit<'_>) -> Result<T, PopTimeoutError> {
-    let index = match dual.request(None, Otherwise::Wait) {
-        Answer::Matched(item) => return Ok(item.expect(ITEM)),
-        Answer::Closed(_) => return Err(PopTimeoutError::Closed),
-        Answer::Waits(index) => index,
-        Answer::Alone(_) => unreachable!("it waits"),
-    };
-    // SAFETY: just registered, and forgotten.
-    taken(unsafe { wait(dual, index, limit) })
+    taken(request(dual, None, limit))
 }
 
 /// What a take says at the end of its wait.
 pub(super) fn taken<T>(outcome: Outcome<T>) -> Result<T, PopTimeoutError> {
-    match outcome {
-        Ok(Fate::Matched(item)) => Ok(item.expect(ITEM)),
-        Ok(Fate::Closed(_)) => Err(PopTimeoutError::Closed),
-        Err((End::Cancelled, _)) => Err(PopTimeoutError::Cancelled),
-        Err((End::TimedOut, _)) => Err(PopTimeoutError::Timeout),
-    }
+    outcome.map(|item| item.expect(ITEM)).map_err(|(why, _)| why)
 }
 
 const ITEM: &str = "a put that fails has its item back, a take that succeeds has one";

@@ -6,7 +6,6 @@
 
 use crate::start::START_64;
 use crate::sync::{AcqRel, AtomicU64, Relaxed, look, set};
-use core::fmt;
 
 /// The name of a node; [`NULL`] is none.
 pub(crate) type Index = u32;
@@ -86,11 +85,5 @@ impl AtomicLink {
     /// Sets a flag and leaves the rest alone, whatever it is.
     pub(crate) fn raise(&self, flag: u64) -> Link {
         Link(self.0.fetch_or(flag, AcqRel))
-    }
-}
-
-impl fmt::Debug for AtomicLink {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AtomicLink").field(&self.load().index()).finish()
     }
 }

@@ -40,11 +40,12 @@
 //! All of it under the lock.
 
 use super::deque::Deque;
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::lock::{Guard, Lock, Pauses};
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
+use crate::mem::moving::Moving;
 use crate::sync::{AtomicUsize, Relaxed};
 use alloc::vec::Vec;
 
@@ -112,7 +113,7 @@ impl<T: Send> Raw<T> for Locked<T> {
         Ok(item)
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
         let mut inner = self.enter_to_push(stay, Pauses::Batch)?;
         let count = inner.push_run(supply, self.capacity);
         self.len.store(inner.len(), Relaxed);

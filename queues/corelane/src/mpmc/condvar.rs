@@ -41,11 +41,12 @@
 //! All of it under the mutex.
 
 use super::deque::Deque;
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::side::Side;
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
+use crate::mem::moving::Moving;
 use crate::sync::{AtomicUsize, Condvar as Condition, Instant, Mutex, MutexGuard, Relaxed};
 use alloc::vec::Vec;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -239,7 +240,7 @@ impl<T: Send> Raw<T> for Monitor<T> {
 
     fn push_run<S: Recorder>(
         &self,
-        supply: &mut Supply<'_, T>,
+        supply: &mut Moving<'_, T>,
         stay: Stay,
         stats: &S,
     ) -> Result<usize, TryPushError<()>> {

@@ -1,8 +1,8 @@
 //! What lies under the lock of [`busy_wait`](super::busy_wait) and the mutex of [`condvar`](super::condvar): a deque
 //! with a bound, which can be closed.
 
-use super::design::Supply;
 use crate::error::{ChannelError, TryPopError, TryPushError};
+use crate::mem::moving::Moving;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -70,7 +70,7 @@ impl<T> Deque<T> {
     }
 
     /// Adds as many as there are and is room for.
-    pub(super) fn push_run(&mut self, supply: &mut Supply<'_, T>, capacity: usize) -> usize {
+    pub(super) fn push_run(&mut self, supply: &mut Moving<'_, T>, capacity: usize) -> usize {
         let count = supply.len().min(capacity - self.items.len());
         self.items.extend((0..count).map_while(|_| supply.next()));
         count

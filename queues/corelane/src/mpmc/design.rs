@@ -3,10 +3,9 @@
 
 use super::stats::Recorder;
 use crate::error::{ChannelError, TryPopError, TryPushError};
-#[cfg(feature = "std")]
+use crate::mem::moving::Moving;
 use crate::sync::Instant;
 use alloc::vec::Vec;
-use core::ptr;
 
 /// A queue algorithm for any number of producers and consumers, as a type parameter of [`Queue`](super::Queue).
 ///
@@ -32,7 +31,6 @@ pub enum Stay {
     /// For a lock.
     ForLock,
     /// Until it succeeds or the time is up, if the algorithm waits [by itself](Waiting::Inside).
-    #[cfg(feature = "std")]
     Until(Option<Instant>),
 }
 
@@ -45,7 +43,6 @@ pub enum Waiting {
     /// By trying again and again.
     Busy,
     /// An attempt with [`Stay::Until`] waits by itself.
-    #[cfg(feature = "std")]
     Inside,
 }
 
@@ -66,7 +63,7 @@ pub trait Raw<T>: Send + Sync {
     /// One attempt to push items from the front of a supply that is not empty: at least one, as many as fit.
     fn push_run<S: Recorder>(
         &self,
-        supply: &mut Supply<'_, T>,
+        supply: &mut Moving<'_, T>,
         stay: Stay,
         stats: &S,
     ) -> Result<usize, TryPushError<()>>;
@@ -92,85 +89,23 @@ pub trait Raw<T>: Send + Sync {
 
     /// Whether a pop would find an item, whatever other threads pop meanwhile; not one whose push is in the middle of
     /// it. Where there is a lock, once it is free.
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.len() != 0
     }
 
     /// Whether a push would find room, as [`has_item`](Self::has_item).
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         self.len() < self.capacity()
     }
 
     /// How many of up to `most` pushes find room now, where a thread alone pushes and another one alone pops, whatever
     /// that is in the middle of. Where there is a lock, once it is free.
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         most.min(self.capacity() - self.len())
     }
 
     /// How many of up to `most` pops find an item now; as [`room_alone`](Self::room_alone).
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         most.min(self.len())
-    }
-}
-
-/// The items of a batch that are still to be pushed, which leave the caller's vector from its front. What is left of
-/// them is in the vector when this is dropped.
-#[doc(hidden)]
-#[derive(Debug)]
-pub struct Supply<'a, T> {
-    items: &'a mut Vec<T>,
-    /// Items `taken .. count` are still here. The vector itself knows of none meanwhile.
-    taken: usize,
-    count: usize,
-}
-
-impl<'a, T> Supply<'a, T> {
-    pub(super) fn new(items: &'a mut Vec<T>) -> Self {
-        let count = items.len();
-        // SAFETY: 0 is not more than the capacity; `drop` gives the rest back.
-        unsafe { items.set_len(0) };
-        Self { items, taken: 0, count }
-    }
-
-    #[inline(always)]
-    pub(super) fn len(&self) -> usize {
-        self.count - self.taken
-    }
-
-    /// Moves the first item out.
-    #[inline(always)]
-    pub(super) fn next(&mut self) -> Option<T> {
-        if self.taken == self.count {
-            return None;
-        }
-        // SAFETY: an item that was not taken yet; the position moves on, so that it is moved out once.
-        let item = unsafe { self.items.as_ptr().add(self.taken).read() };
-        self.taken += 1;
-        Some(item)
-    }
-
-    /// Takes the last `n` calls of [`next`](Self::next) back.
-    ///
-    /// # Safety
-    /// There were so many, and their items are forgotten.
-    pub(super) unsafe fn restore(&mut self, n: usize) {
-        self.taken -= n;
-    }
-}
-
-impl<T> Drop for Supply<'_, T> {
-    fn drop(&mut self) {
-        let left = self.len();
-        let start = self.items.as_mut_ptr();
-        if self.taken != 0 && left != 0 {
-            // SAFETY: the items that are left move to the front of the same memory.
-            unsafe { ptr::copy(start.add(self.taken), start, left) };
-        }
-        // SAFETY: so many items lie at the front now.
-        unsafe { self.items.set_len(left) };
     }
 }

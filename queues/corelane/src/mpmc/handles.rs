@@ -39,16 +39,14 @@ use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
 use crate::bound::Bounded;
-use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::items::{Items, Pops};
+use crate::macros::forward;
 use crate::sync::{AcqRel, Arc, AtomicUsize, Relaxed};
 use crate::wait::{Adaptive, Strategy};
 use alloc::vec::Vec;
 use core::fmt;
-use core::iter::FusedIterator;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// What all handles of a queue share.
 struct Shared<T: Send, D: Design<T>, W, S: Recorder> {
@@ -243,167 +241,153 @@ handle!(Sender, "sender", senders, close);
 handle!(Receiver, "receiver", receivers, close, abandon);
 
 impl<T: Send, D: Design<T>, W, S: Recorder> Sender<T, D, W, S> {
-    /// Pushes an item if there is room, as [`Queue::try_push`]. Never waits.
-    ///
-    /// # Errors
-    /// No room, or the queue is closed, or this call had to wait for another thread in the middle of its call. The item
-    /// comes back.
-    #[doc(alias = "try_send", alias = "offer")]
-    #[inline]
-    pub fn try_push(&self, item: T) -> Result<(), TryPushError<T>> {
-        self.shared.queue.try_push(item)
-    }
+    forward! { shared.queue:
+        /// Pushes an item if there is room, as [`Queue::try_push`]. Never waits.
+        ///
+        /// # Errors
+        /// No room, or the queue is closed, or this call had to wait for another thread in the middle of its call. The
+        /// item comes back.
+        #[doc(alias = "try_send", alias = "offer")]
+        #[inline]
+        pub fn try_push(&self, item: T) -> Result<(), TryPushError<T>>;
 
-    /// Pushes items from the front of the vector, as many as there is room for, as [`Queue::try_push_batch`]. Never
-    /// waits.
-    ///
-    /// ```
-    /// let (sender, _receiver) = corelane::mpmc::channel(2);
-    /// let mut items = vec![1, 2, 3];
-    /// assert_eq!(sender.try_push_batch(&mut items), Ok(2));
-    /// assert_eq!(items, [3]);
-    /// ```
-    ///
-    /// # Errors
-    /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
-    pub fn try_push_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
-        self.shared.queue.try_push_batch(items)
+        /// Pushes items from the front of the vector, as many as there is room for, as [`Queue::try_push_batch`]. Never
+        /// waits.
+        ///
+        /// ```
+        /// let (sender, _receiver) = corelane::mpmc::channel(2);
+        /// let mut items = vec![1, 2, 3];
+        /// assert_eq!(sender.try_push_batch(&mut items), Ok(2));
+        /// assert_eq!(items, [3]);
+        /// ```
+        ///
+        /// # Errors
+        /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
+        pub fn try_push_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>>;
     }
 }
 
 impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Sender<T, D, W, S> {
-    /// Pushes an item; waits while the queue is full.
-    ///
-    /// # Errors
-    /// The queue is closed. The item comes back.
-    #[doc(alias = "send", alias = "enqueue")]
-    #[inline]
-    pub fn push(&self, item: T) -> Result<(), Closed<T>> {
-        self.shared.queue.push(item)
-    }
+    forward! { shared.queue:
+        /// Pushes an item; waits while the queue is full.
+        ///
+        /// # Errors
+        /// The queue is closed. The item comes back.
+        #[doc(alias = "send", alias = "enqueue")]
+        #[inline]
+        pub fn push(&self, item: T) -> Result<(), Closed<T>>;
 
-    /// Pushes an item; waits at most this long while the queue is full, as [`Queue::push_timeout`].
-    ///
-    /// ```
-    /// use corelane::error::PushTimeoutError;
-    /// use std::time::Duration;
-    ///
-    /// let (sender, _receiver) = corelane::mpmc::channel(1);
-    /// let soon = Duration::from_millis(1);
-    /// assert_eq!(sender.push_timeout('a', soon), Ok(()));
-    /// assert_eq!(sender.push_timeout('b', soon), Err(PushTimeoutError::Timeout('b')));
-    /// ```
-    ///
-    /// # Errors
-    /// The time is up, or the queue is closed. The item comes back.
-    #[cfg(feature = "std")]
-    #[doc(alias = "send_timeout", alias = "offer")]
-    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
-        self.shared.queue.push_timeout(item, timeout)
-    }
+        /// Pushes an item; waits at most this long while the queue is full, as [`Queue::push_timeout`].
+        ///
+        /// ```
+        /// use corelane::error::PushTimeoutError;
+        /// use core::time::Duration;
+        ///
+        /// let (sender, _receiver) = corelane::mpmc::channel(1);
+        /// let soon = Duration::from_millis(1);
+        /// assert_eq!(sender.push_timeout('a', soon), Ok(()));
+        /// assert_eq!(sender.push_timeout('b', soon), Err(PushTimeoutError::Timeout('b')));
+        /// ```
+        ///
+        /// # Errors
+        /// The time is up, or the queue is closed. The item comes back.
+        #[cfg(feature = "std")]
+        #[doc(alias = "send_timeout", alias = "offer")]
+        pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>>;
 
-    /// Pushes all items of the vector, in order, as [`Queue::push_batch`]; waits while the queue is full.
-    ///
-    /// # Errors
-    /// The queue is closed. The items that were not pushed are still in the vector, in order.
-    #[doc(alias = "send_many", alias = "enqueue_bulk")]
-    pub fn push_batch(&self, items: &mut Vec<T>) -> Result<(), Closed> {
-        self.shared.queue.push_batch(items)
-    }
+        /// Pushes all items of the vector, in order, as [`Queue::push_batch`]; waits while the queue is full.
+        ///
+        /// # Errors
+        /// The queue is closed. The items that were not pushed are still in the vector, in order.
+        #[doc(alias = "send_many", alias = "enqueue_bulk")]
+        pub fn push_batch(&self, items: &mut Vec<T>) -> Result<(), Closed>;
 
-    /// Pushes all items of the vector, in order; waits at most this long while the queue is full.
-    ///
-    /// ```
-    /// use corelane::error::PushTimeoutError;
-    /// use std::time::Duration;
-    ///
-    /// let (sender, _receiver) = corelane::mpmc::channel(2);
-    /// let mut items = vec![1, 2, 3];
-    /// let outcome = sender.push_batch_timeout(&mut items, Duration::from_millis(1));
-    /// assert_eq!((outcome, items), (Err(PushTimeoutError::Timeout(())), vec![3]));
-    /// ```
-    ///
-    /// # Errors
-    /// The time is up, or the queue is closed. The items that were not pushed are still in the vector, in order.
-    #[cfg(feature = "std")]
-    pub fn push_batch_timeout(&self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
-        self.shared.queue.push_batch_timeout(items, timeout)
+        /// Pushes all items of the vector, in order; waits at most this long while the queue is full.
+        ///
+        /// ```
+        /// use corelane::error::PushTimeoutError;
+        /// use core::time::Duration;
+        ///
+        /// let (sender, _receiver) = corelane::mpmc::channel(2);
+        /// let mut items = vec![1, 2, 3];
+        /// let outcome = sender.push_batch_timeout(&mut items, Duration::from_millis(1));
+        /// assert_eq!((outcome, items), (Err(PushTimeoutError::Timeout(())), vec![3]));
+        /// ```
+        ///
+        /// # Errors
+        /// The time is up, or the queue is closed. The items that were not pushed are still in the vector, in order.
+        #[cfg(feature = "std")]
+        pub fn push_batch_timeout(&self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>>;
     }
 }
 
 impl<T: Send, D: Design<T>, W, S: Recorder> Receiver<T, D, W, S> {
-    /// Pops the oldest item, as [`Queue::try_pop`]. Never waits.
-    ///
-    /// # Errors
-    /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for
-    /// another thread in the middle of its call.
-    #[doc(alias = "try_recv", alias = "poll")]
-    #[inline]
-    pub fn try_pop(&self) -> Result<T, TryPopError> {
-        self.shared.queue.try_pop()
-    }
+    forward! { shared.queue:
+        /// Pops the oldest item, as [`Queue::try_pop`]. Never waits.
+        ///
+        /// # Errors
+        /// `Empty` if no item is inside, `Closed` if moreover the queue is closed, `Busy` if this call had to wait for
+        /// another thread in the middle of its call.
+        #[doc(alias = "try_recv", alias = "poll")]
+        #[inline]
+        pub fn try_pop(&self) -> Result<T, TryPopError>;
 
-    /// Pops up to `max` items in one step and appends them to `items`. Returns how many, which is 0 only if `max` is.
-    /// Never waits.
-    ///
-    /// ```
-    /// use corelane::error::TryPopError;
-    ///
-    /// let (sender, receiver) = corelane::mpmc::channel(2);
-    /// sender.push_batch(&mut vec![1, 2]).unwrap();
-    /// let mut items = vec![0];
-    /// assert_eq!(receiver.try_pop_batch(&mut items, 10), Ok(2));
-    /// assert_eq!(receiver.try_pop_batch(&mut items, 10), Err(TryPopError::Empty));
-    /// assert_eq!(items, [0, 1, 2]);
-    /// ```
-    ///
-    /// # Errors
-    /// Nothing was popped, for the same reasons as in [`try_pop`](Self::try_pop).
-    pub fn try_pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
-        self.shared.queue.try_pop_batch(items, max)
+        /// Pops up to `max` items in one step and appends them to `items`. Returns how many, which is 0 only if `max`
+        /// is. Never waits.
+        ///
+        /// ```
+        /// use corelane::error::TryPopError;
+        ///
+        /// let (sender, receiver) = corelane::mpmc::channel(2);
+        /// sender.push_batch(&mut vec![1, 2]).unwrap();
+        /// let mut items = vec![0];
+        /// assert_eq!(receiver.try_pop_batch(&mut items, 10), Ok(2));
+        /// assert_eq!(receiver.try_pop_batch(&mut items, 10), Err(TryPopError::Empty));
+        /// assert_eq!(items, [0, 1, 2]);
+        /// ```
+        ///
+        /// # Errors
+        /// Nothing was popped, for the same reasons as in [`try_pop`](Self::try_pop).
+        pub fn try_pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError>;
     }
 }
 
 impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
-    /// Pops the oldest item; waits while the queue is empty.
-    ///
-    /// # Errors
-    /// The queue is closed and drained.
-    #[doc(alias = "recv", alias = "dequeue")]
-    #[inline]
-    pub fn pop(&self) -> Result<T, Closed> {
-        self.shared.queue.pop()
-    }
+    forward! { shared.queue:
+        /// Pops the oldest item; waits while the queue is empty.
+        ///
+        /// # Errors
+        /// The queue is closed and drained.
+        #[doc(alias = "recv", alias = "dequeue")]
+        #[inline]
+        pub fn pop(&self) -> Result<T, Closed>;
 
-    /// Pops the oldest item; waits at most this long while the queue is empty, as [`Queue::pop_timeout`].
-    ///
-    /// ```
-    /// use corelane::error::PopTimeoutError;
-    /// use std::time::Duration;
-    ///
-    /// let (sender, receiver) = corelane::mpmc::channel(1);
-    /// sender.push('a').unwrap();
-    /// let soon = Duration::from_millis(1);
-    /// assert_eq!(receiver.pop_timeout(soon), Ok('a'));
-    /// assert_eq!(receiver.pop_timeout(soon), Err(PopTimeoutError::Timeout));
-    /// ```
-    ///
-    /// # Errors
-    /// The time is up, or the queue is closed and drained.
-    #[cfg(feature = "std")]
-    #[doc(alias = "recv_timeout", alias = "poll")]
-    pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        self.shared.queue.pop_timeout(timeout)
-    }
+        /// Pops the oldest item; waits at most this long while the queue is empty, as [`Queue::pop_timeout`].
+        ///
+        /// ```
+        /// use corelane::error::PopTimeoutError;
+        /// use core::time::Duration;
+        ///
+        /// let (sender, receiver) = corelane::mpmc::channel(1);
+        /// sender.push('a').unwrap();
+        /// let soon = Duration::from_millis(1);
+        /// assert_eq!(receiver.pop_timeout(soon), Ok('a'));
+        /// assert_eq!(receiver.pop_timeout(soon), Err(PopTimeoutError::Timeout));
+        /// ```
+        ///
+        /// # Errors
+        /// The time is up, or the queue is closed and drained.
+        #[cfg(feature = "std")]
+        #[doc(alias = "recv_timeout", alias = "poll")]
+        pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError>;
 
-    /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how
-    /// many, which is 0 only if `max` is.
-    ///
-    /// # Errors
-    /// The queue is closed and drained.
-    #[doc(alias = "recv_many", alias = "dequeue_bulk")]
-    pub fn pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
-        self.shared.queue.pop_batch(items, max)
+        /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how
+        /// many, which is 0 only if `max` is.
+        ///
+        /// # Errors
+        /// The queue is closed and drained.
+        #[doc(alias = "recv_many", alias = "dequeue_bulk")]
+        pub fn pop_batch(&self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed>;
     }
 
     /// Pops up to `max` items in one step and appends them to `items`; waits at most this long while the queue is
@@ -411,7 +395,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
     ///
     /// ```
     /// use corelane::error::PopTimeoutError;
-    /// use std::time::Duration;
+    /// use core::time::Duration;
     ///
     /// let (sender, receiver) = corelane::mpmc::channel(2);
     /// sender.push_batch(&mut vec![1, 2]).unwrap();
@@ -443,7 +427,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Receiver<T, D, W, S> {
     /// producer.join().unwrap();
     /// ```
     pub fn iter(&self) -> Iter<'_, T, D, W, S> {
-        Iter { receiver: self }
+        Items(self)
     }
 }
 
@@ -453,10 +437,7 @@ selectable!(Sender<T, D, W, S>, Push, shared.queue);
 selectable!(Receiver<T, D, W, S>, Pop, shared.queue);
 
 /// See [`Receiver::iter`].
-#[must_use = "an iterator pops nothing by itself"]
-pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
-    receiver: &'a Receiver<T, D, W, S>,
-}
+pub type Iter<'a, T, D = Ticket, W = Adaptive, S = NoStats> = Items<&'a Receiver<T, D, W, S>>;
 
 /// Items as they come, from a handle of its own: [`Receiver::into_iter`].
 ///
@@ -470,32 +451,25 @@ pub struct Iter<'a, T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = 
 /// }
 /// assert_eq!(sum, 6);
 /// ```
-#[must_use = "an iterator pops nothing by itself"]
-pub struct IntoIter<T: Send, D: Design<T> = Ticket, W = Adaptive, S: Recorder = NoStats> {
-    receiver: Receiver<T, D, W, S>,
-}
+pub type IntoIter<T, D = Ticket, W = Adaptive, S = NoStats> = Items<Receiver<T, D, W, S>>;
 
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
+impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Pops for &Receiver<T, D, W, S> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
 
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
+impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Pops for Receiver<T, D, W, S> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
-
-// A queue that is closed and drained stays so.
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> FusedIterator for Iter<'_, T, D, W, S> {}
-impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> FusedIterator for IntoIter<T, D, W, S> {}
 
 impl<'a, T: Send, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for &'a Receiver<T, D, W, S> {
     type Item = T;
@@ -511,18 +485,6 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for Receiver<
     type IntoIter = IntoIter<T, D, W, S>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter { receiver: self }
-    }
-}
-
-impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("receiver", self.receiver).finish()
-    }
-}
-
-impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for IntoIter<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntoIter").field("receiver", &self.receiver).finish()
+        Items(self)
     }
 }

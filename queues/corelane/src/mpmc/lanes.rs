@@ -100,9 +100,11 @@ use super::lock::{Guard, Lock, Pauses};
 use super::queue::Options;
 use super::sleepers::Sleepers;
 use super::stats::NoStats;
-use crate::end::wait::{Awaitable, Waited, wait_for};
+use crate::end::wait::{Awaitable, wait_for};
 use crate::end::{Control, ROOM};
 use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError, made};
+use crate::items::{Items, Pops};
+use crate::macros::debug;
 use crate::mem::buffer::drop_while;
 use crate::spsc::{self, Lane};
 use crate::start::{START, START_32};
@@ -112,8 +114,6 @@ use crate::sync::{
 };
 use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use alloc::vec::Vec;
-use core::fmt;
-use core::iter::FusedIterator;
 use core::ops::DerefMut;
 use std::time::Duration;
 
@@ -527,10 +527,7 @@ impl<T: Send, W: Strategy> Sender<T, W> {
             match self.try_push_batch(items) {
                 Ok(_) => {}
                 Err(TryPushError::Closed(())) => return Err(PushTimeoutError::Closed(())),
-                Err(_) => match self.producer.wait(1, deadline) {
-                    Waited::Ready | Waited::Closed => {}
-                    Waited::Timeout => return Err(PushTimeoutError::Timeout(())),
-                },
+                Err(_) => self.producer.wait(1, deadline).map_err(|ended| ended.with(()))?,
             }
         }
         Ok(())
@@ -600,28 +597,9 @@ impl<T: Send, W: Strategy> Drop for Sender<T, W> {
     }
 }
 
-impl<T: Send, W: Strategy> selectable::sealed::Sealed for Sender<T, W> {}
+selectable::selectable!([T: Send, W: Strategy] Sender<T, W>, producer);
 
 /// As of its lane's producer.
-impl<T: Send, W: Strategy> Selectable for Sender<T, W> {
-    fn ready(&mut self, room: usize) -> bool {
-        self.producer.ready(room)
-    }
-
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        self.producer.arm(room, sleeper);
-    }
-
-    fn disarm(&mut self, sleeper: Sleeper) {
-        self.producer.disarm(sleeper);
-    }
-
-    #[track_caller]
-    fn needs(&self, slots: usize) -> usize {
-        self.producer.needs(slots)
-    }
-}
-
 /// Pops from all lanes, in turns. A clone is one more handle to the same queue, and each item goes to one of them;
 /// when the last is dropped the queue is closed: pushes are refused with their items, and what is inside is dropped.
 ///
@@ -994,7 +972,7 @@ impl<T: Send, W: Strategy> Receiver<T, W> {
     /// producer.join().unwrap();
     /// ```
     pub fn iter(&mut self) -> Iter<'_, T, W> {
-        Iter { receiver: self }
+        Items(self)
     }
 
     /// As [`Sender::close`].
@@ -1072,38 +1050,19 @@ impl<T: Send, W: Strategy> Selectable for Receiver<T, W> {
 }
 
 /// See [`Receiver::iter`].
-#[must_use = "an iterator pops nothing by itself"]
-pub struct Iter<'a, T: Send, W: Strategy = Adaptive> {
-    receiver: &'a mut Receiver<T, W>,
-}
+pub type Iter<'a, T, W = Adaptive> = Items<&'a mut Receiver<T, W>>;
 
 /// Items as they come, with their handle: see [`Receiver::iter`].
-#[must_use = "an iterator pops nothing by itself"]
-pub struct IntoIter<T: Send, W: Strategy = Adaptive> {
-    receiver: Receiver<T, W>,
-}
+pub type IntoIter<T, W = Adaptive> = Items<Receiver<T, W>>;
 
-impl<T: Send, W: Strategy> Iterator for Iter<'_, T, W> {
+impl<T: Send, W: Strategy> Pops for Receiver<T, W> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
-
-impl<T: Send, W: Strategy> Iterator for IntoIter<T, W> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.receiver.pop().ok()
-    }
-}
-
-// A queue that is closed and drained stays so.
-impl<T: Send, W: Strategy> FusedIterator for Iter<'_, T, W> {}
-impl<T: Send, W: Strategy> FusedIterator for IntoIter<T, W> {}
 
 impl<'a, T: Send, W: Strategy> IntoIterator for &'a mut Receiver<T, W> {
     type Item = T;
@@ -1119,33 +1078,10 @@ impl<T: Send, W: Strategy> IntoIterator for Receiver<T, W> {
     type IntoIter = IntoIter<T, W>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter { receiver: self }
+        Items(self)
     }
 }
 
-impl<T: Send, W: Strategy> fmt::Debug for Sender<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender").field("lane", &self.producer).finish_non_exhaustive()
-    }
-}
+debug! { [T: Send, W: Strategy] Sender<[T, W]>: self, lane: self.producer }
 
-impl<T: Send, W: Strategy> fmt::Debug for Receiver<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("lanes", &self.view.outlets.len())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<T: Send, W: Strategy> fmt::Debug for Iter<'_, T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Iter").field("receiver", self.receiver).finish()
-    }
-}
-
-impl<T: Send, W: Strategy> fmt::Debug for IntoIter<T, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("IntoIter").field("receiver", &self.receiver).finish()
-    }
-}
+debug! { [T: Send, W: Strategy] Receiver<[T, W]>: self, lanes: self.view.outlets.len(), closed: self.is_closed() }

@@ -109,7 +109,6 @@ impl<P> Lock<P> {
     }
 
     /// Whether another thread has the lock, or is to have it next, which may have changed since.
-    #[cfg(feature = "std")]
     pub(super) fn is_held(&self) -> bool {
         self.state.load(Relaxed) != FREE
     }

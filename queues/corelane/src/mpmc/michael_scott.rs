@@ -63,7 +63,7 @@
 //! - A full fence before the look that may lead to `Empty`, as in [`ticket`](super::ticket).
 //! - Nodes from their last use to their next: [`nodes`](super::nodes). Waiting: [`sleepers`](super::sleepers).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::nodes::{Chain, Nodes};
 use super::queue::UNBOUNDED;
 use super::side::Side;
@@ -72,9 +72,9 @@ use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_all;
 use crate::mem::link::{AtomicLink, Index, Link, NULL};
+use crate::mem::moving::Moving;
 use crate::sync::{Backoff, Padded, full_fence, retry};
 use alloc::vec::Vec;
-use core::fmt;
 
 /// The lock-free list as a type parameter of [`Queue`](super::Queue).
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +87,7 @@ const CLOSED: u64 = Link::FLAG_A;
 
 /// Head, tail and nodes.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct List<T> {
     head: Padded<AtomicLink>,
     tail: Padded<AtomicLink>,
@@ -97,12 +98,6 @@ pub struct List<T> {
 unsafe impl<T: Send> Send for List<T> {}
 // SAFETY: as above; which thread an item belongs to is decided by the compare-and-swaps of the links.
 unsafe impl<T: Send> Sync for List<T> {}
-
-impl<T> fmt::Debug for List<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("List").field("nodes", &self.nodes.count()).finish_non_exhaustive()
-    }
-}
 
 /// What a pop has taken: nodes behind the old dummy, the last of which is the new one.
 struct Run {
@@ -290,7 +285,7 @@ impl<T: Send> Raw<T> for List<T> {
         Ok(popped.expect("a run is not empty"))
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
         let Some(chain) = self.nodes.take(supply.len()) else { return Err(TryPushError::Full(())) };
         let mut index = chain.first;
         loop {
@@ -352,13 +347,11 @@ impl<T: Send> Raw<T> for List<T> {
     }
 
     /// By the nodes, of which a look makes more where a push would.
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         self.nodes.are_free()
     }
 
     /// By the nodes that there are, or that the allocator gives now. No other thread takes any.
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         if most == 0 {
             return 0;

@@ -155,124 +155,20 @@
 /// The names every design's module offers, for its own type parameter.
 macro_rules! aliases {
     ($design:ident, $module:ident, bounded) => {
-        /// The queue.
-        pub type Queue<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
-            crate::mpmc::Queue<T, $design, W, S>;
-
-        /// The handle that pushes.
-        pub type Sender<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
-            crate::mpmc::Sender<T, $design, W, S>;
-
-        /// The handle that pops.
-        pub type Receiver<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
-            crate::mpmc::Receiver<T, $design, W, S>;
-
-        /// Makes a queue for `capacity` items with the defaults, and a handle for each side.
-        ///
-        /// ```
-        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel(8);")]
-        /// sender.push(1).unwrap();
-        /// assert_eq!(receiver.pop(), Ok(1));
-        /// ```
-        ///
-        /// # Panics
-        /// Where [`try_channel`] returns an error.
-        #[doc(alias = "bounded")]
-        #[track_caller]
-        pub fn channel<T: Send>(capacity: usize) -> (Sender<T>, Receiver<T>) {
-            crate::error::made(try_channel(capacity))
-        }
-
-        /// Makes a queue for `capacity` items with the defaults, and a handle for each side.
-        ///
-        /// ```
-        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::try_channel(8)?;")]
-        /// sender.push(1).unwrap();
-        /// assert_eq!(receiver.pop(), Ok(1));
-        /// # Ok::<(), corelane::error::ChannelError>(())
-        /// ```
-        ///
-        /// # Errors
-        /// A capacity of 0 or beyond what positions hold, or no memory.
-        pub fn try_channel<T: Send>(capacity: usize) -> Result<(Sender<T>, Receiver<T>), crate::error::ChannelError> {
-            channel_with(capacity, crate::mpmc::Options::default())
-        }
-
-        /// Makes a queue for `capacity` items, and a handle for each side.
-        ///
-        /// ```
-        /// use corelane::mpmc::Options;
-        /// use corelane::wait::Yield;
-        ///
-        /// let options = Options::new().wait(Yield);
-        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel_with(8, options)?;")]
-        /// sender.push(1).unwrap();
-        /// assert_eq!(receiver.pop(), Ok(1));
-        /// # Ok::<(), corelane::error::ChannelError>(())
-        /// ```
-        ///
-        /// # Errors
-        /// As [`try_channel`].
-        #[allow(clippy::type_complexity, reason = "the two types are what it returns")]
-        pub fn channel_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
-            capacity: usize,
-            options: crate::mpmc::Options<W, S>,
-        ) -> Result<(Sender<T, W, S>, Receiver<T, W, S>), crate::error::ChannelError> {
-            crate::mpmc::channel_with(capacity, options)
-        }
-
-        /// Makes a queue for `capacity` items with the defaults.
-        ///
-        /// ```
-        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue(8);")]
-        /// queue.push(1).unwrap();
-        /// assert_eq!(queue.pop(), Ok(1));
-        /// ```
-        ///
-        /// # Panics
-        /// Where [`try_queue`] returns an error.
-        #[track_caller]
-        pub fn queue<T: Send>(capacity: usize) -> Queue<T> {
-            crate::error::made(try_queue(capacity))
-        }
-
-        /// Makes a queue for `capacity` items with the defaults.
-        ///
-        /// ```
-        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::try_queue(8)?;")]
-        /// queue.push(1).unwrap();
-        /// assert_eq!(queue.pop(), Ok(1));
-        /// # Ok::<(), corelane::error::ChannelError>(())
-        /// ```
-        ///
-        /// # Errors
-        /// A capacity of 0 or beyond what positions hold, or no memory.
-        pub fn try_queue<T: Send>(capacity: usize) -> Result<Queue<T>, crate::error::ChannelError> {
-            queue_with(capacity, crate::mpmc::Options::default())
-        }
-
-        /// Makes a queue for `capacity` items.
-        ///
-        /// ```
-        /// use corelane::mpmc::Options;
-        /// use corelane::wait::Yield;
-        ///
-        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue_with(8, Options::new().wait(Yield))?;")]
-        /// queue.push(1).unwrap();
-        /// assert_eq!(queue.pop(), Ok(1));
-        /// # Ok::<(), corelane::error::ChannelError>(())
-        /// ```
-        ///
-        /// # Errors
-        /// As [`try_queue`].
-        pub fn queue_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
-            capacity: usize,
-            options: crate::mpmc::Options<W, S>,
-        ) -> Result<Queue<T, W, S>, crate::error::ChannelError> {
-            crate::mpmc::queue_with(capacity, options)
+        crate::mpmc::aliases! {
+            $design, "bounded", concat!("corelane::mpmc::", stringify!($module)), "8", "8, ", " for `capacity` items",
+            "A capacity of 0 or beyond what positions hold, or no memory.", [capacity], capacity
         }
     };
     ($design:ident, $module:ident, unbounded) => {
+        crate::mpmc::aliases! {
+            $design, "unbounded", concat!("corelane::mpmc::", stringify!($module)), "", "", "", "No memory.", [], 64
+        }
+    };
+    (
+        $design:ident, $alias:literal, $path:expr, $one:literal, $with:literal, $for:literal, $errors:literal,
+        [$($capacity:ident)?], $any:expr
+    ) => {
         /// The queue.
         pub type Queue<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Queue<T, $design, W, S>;
@@ -285,45 +181,47 @@ macro_rules! aliases {
         pub type Receiver<T, W = crate::wait::Adaptive, S = crate::mpmc::NoStats> =
             crate::mpmc::Receiver<T, $design, W, S>;
 
-        /// Makes a queue with the defaults, and a handle for each side.
+        #[doc = concat!("Makes a queue", $for, " with the defaults, and a handle for each side.")]
         ///
         /// ```
-        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel();")]
+        #[doc = concat!("let (sender, receiver) = ", $path, "::channel(", $one, ");")]
         /// sender.push(1).unwrap();
         /// assert_eq!(receiver.pop(), Ok(1));
         /// ```
         ///
         /// # Panics
         /// Where [`try_channel`] returns an error.
-        #[doc(alias = "unbounded")]
+        #[doc(alias = $alias)]
         #[track_caller]
-        pub fn channel<T: Send>() -> (Sender<T>, Receiver<T>) {
-            crate::error::made(try_channel())
+        pub fn channel<T: Send>($($capacity: usize)?) -> (Sender<T>, Receiver<T>) {
+            crate::error::made(try_channel($($capacity)?))
         }
 
-        /// Makes a queue with the defaults, and a handle for each side.
+        #[doc = concat!("Makes a queue", $for, " with the defaults, and a handle for each side.")]
         ///
         /// ```
-        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::try_channel()?;")]
+        #[doc = concat!("let (sender, receiver) = ", $path, "::try_channel(", $one, ")?;")]
         /// sender.push(1).unwrap();
         /// assert_eq!(receiver.pop(), Ok(1));
         /// # Ok::<(), corelane::error::ChannelError>(())
         /// ```
         ///
         /// # Errors
-        /// No memory.
-        pub fn try_channel<T: Send>() -> Result<(Sender<T>, Receiver<T>), crate::error::ChannelError> {
-            channel_with(crate::mpmc::Options::default())
+        #[doc = $errors]
+        pub fn try_channel<T: Send>(
+            $($capacity: usize)?
+        ) -> Result<(Sender<T>, Receiver<T>), crate::error::ChannelError> {
+            channel_with($($capacity,)? crate::mpmc::Options::default())
         }
 
-        /// Makes a queue, and a handle for each side.
+        #[doc = concat!("Makes a queue", $for, ", and a handle for each side.")]
         ///
         /// ```
         /// use corelane::mpmc::Options;
         /// use corelane::wait::Yield;
         ///
         /// let options = Options::new().wait(Yield);
-        #[doc = concat!("let (sender, receiver) = corelane::mpmc::", stringify!($module), "::channel_with(options)?;")]
+        #[doc = concat!("let (sender, receiver) = ", $path, "::channel_with(", $with, "options)?;")]
         /// sender.push(1).unwrap();
         /// assert_eq!(receiver.pop(), Ok(1));
         /// # Ok::<(), corelane::error::ChannelError>(())
@@ -333,15 +231,16 @@ macro_rules! aliases {
         /// As [`try_channel`].
         #[allow(clippy::type_complexity, reason = "the two types are what it returns")]
         pub fn channel_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
+            $($capacity: usize,)?
             options: crate::mpmc::Options<W, S>,
         ) -> Result<(Sender<T, W, S>, Receiver<T, W, S>), crate::error::ChannelError> {
-            crate::mpmc::any_channel(64, options)
+            crate::mpmc::any_channel($any, options)
         }
 
-        /// Makes a queue with the defaults.
+        #[doc = concat!("Makes a queue", $for, " with the defaults.")]
         ///
         /// ```
-        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue();")]
+        #[doc = concat!("let queue = ", $path, "::queue(", $one, ");")]
         /// queue.push(1).unwrap();
         /// assert_eq!(queue.pop(), Ok(1));
         /// ```
@@ -349,32 +248,32 @@ macro_rules! aliases {
         /// # Panics
         /// Where [`try_queue`] returns an error.
         #[track_caller]
-        pub fn queue<T: Send>() -> Queue<T> {
-            crate::error::made(try_queue())
+        pub fn queue<T: Send>($($capacity: usize)?) -> Queue<T> {
+            crate::error::made(try_queue($($capacity)?))
         }
 
-        /// Makes a queue with the defaults.
+        #[doc = concat!("Makes a queue", $for, " with the defaults.")]
         ///
         /// ```
-        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::try_queue()?;")]
+        #[doc = concat!("let queue = ", $path, "::try_queue(", $one, ")?;")]
         /// queue.push(1).unwrap();
         /// assert_eq!(queue.pop(), Ok(1));
         /// # Ok::<(), corelane::error::ChannelError>(())
         /// ```
         ///
         /// # Errors
-        /// No memory.
-        pub fn try_queue<T: Send>() -> Result<Queue<T>, crate::error::ChannelError> {
-            queue_with(crate::mpmc::Options::default())
+        #[doc = $errors]
+        pub fn try_queue<T: Send>($($capacity: usize)?) -> Result<Queue<T>, crate::error::ChannelError> {
+            queue_with($($capacity,)? crate::mpmc::Options::default())
         }
 
-        /// Makes a queue.
+        #[doc = concat!("Makes a queue", $for, ".")]
         ///
         /// ```
         /// use corelane::mpmc::Options;
         /// use corelane::wait::Yield;
         ///
-        #[doc = concat!("let queue = corelane::mpmc::", stringify!($module), "::queue_with(Options::new().wait(Yield))?;")]
+        #[doc = concat!("let queue = ", $path, "::queue_with(", $with, "Options::new().wait(Yield))?;")]
         /// queue.push(1).unwrap();
         /// assert_eq!(queue.pop(), Ok(1));
         /// # Ok::<(), corelane::error::ChannelError>(())
@@ -383,9 +282,10 @@ macro_rules! aliases {
         /// # Errors
         /// As [`try_queue`].
         pub fn queue_with<T: Send, W: crate::wait::Strategy, S: crate::mpmc::Recorder>(
+            $($capacity: usize,)?
             options: crate::mpmc::Options<W, S>,
         ) -> Result<Queue<T, W, S>, crate::error::ChannelError> {
-            crate::mpmc::any_queue(64, options)
+            crate::mpmc::any_queue($any, options)
         }
     };
 }

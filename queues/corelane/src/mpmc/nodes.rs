@@ -202,7 +202,6 @@ impl<T> Nodes<T> {
     }
 
     /// Whether there is a node to [take](Self::take) now; makes more where there is none.
-    #[cfg(feature = "std")]
     pub(super) fn are_free(&self) -> bool {
         while self.free.load().is_null() {
             let Some(new) = self.grow() else { return false };
@@ -280,11 +279,6 @@ impl<T> Nodes<T> {
     unsafe fn free_segment(nodes: *mut Node<T>, count: usize) {
         // SAFETY: by the caller's promise.
         drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(nodes, count)) });
-    }
-
-    /// How many nodes there are, in use or not.
-    pub(super) fn count(&self) -> usize {
-        (0..SEGMENTS).take_while(|&i| !self.segments[i].load(Acquire).is_null()).map(|i| self.len(i)).sum()
     }
 }
 

@@ -8,20 +8,18 @@
 //! 4. Before a thread sleeps it says so in the list of its side and makes one more attempt
 //!    ([`sleepers`](super::sleepers) has the protocol).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting};
+use super::design::{Design, Raw, Stay, Waiting};
 use super::pace::Pace;
 use super::side::Side;
 use super::stats::{Counting, NoStats, Recorder, Stats};
 use super::ticket::Ticket;
 use crate::bound::Bounded;
-use crate::error::{ChannelError, Closed, TryPopError, TryPushError};
-#[cfg(feature = "std")]
-use crate::error::{PopTimeoutError, PushTimeoutError};
+use crate::end::wait::Ended;
+use crate::error::{ChannelError, Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
+use crate::macros::debug;
 use crate::mem::buffer::drop_while;
+use crate::mem::moving::Moving;
 use crate::start::{START, START_32};
-#[cfg(not(feature = "std"))]
-use crate::sync::pause;
-#[cfg(feature = "std")]
 use crate::sync::{Instant, Padded, pause};
 #[cfg(feature = "std")]
 use crate::wait::Sleeper;
@@ -29,8 +27,7 @@ use crate::wait::{Adaptive, Next, Strategy, WaitState, outwait_publishers};
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 #[cfg(feature = "std")]
 use super::sleepers::Sleepers;
@@ -73,7 +70,6 @@ impl<W, S> Options<W, S> {
     }
 
     /// The strategy, and where positions start.
-    #[cfg(feature = "std")]
     pub(super) fn into_parts(self) -> (W, usize) {
         (self.wait, self.start.unwrap_or(START))
     }
@@ -148,7 +144,7 @@ pub fn any_queue<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
 /// ```
 /// use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 /// use corelane::mpmc::Queue;
-/// use std::time::Duration;
+/// use core::time::Duration;
 ///
 /// let queue: Queue<u32> = corelane::mpmc::queue(4);
 /// let soon = Duration::from_millis(1);
@@ -199,7 +195,6 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// How long an attempt of a waiting call stays.
     const STAY: Stay = match D::Body::WAITING {
         Waiting::Parked | Waiting::Busy => Stay::ForLock,
-        #[cfg(feature = "std")]
         Waiting::Inside => Stay::Until(None),
     };
 
@@ -232,7 +227,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     /// # Errors
     /// Nothing was pushed, for the same reasons as in [`try_push`](Self::try_push). An empty vector is no error.
     pub fn try_push_batch(&self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
-        let mut supply = Supply::new(items);
+        let mut supply = Moving::new(items);
         if supply.len() == 0 {
             return Ok(0);
         }
@@ -348,14 +343,12 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     }
 
     /// For a producer and a consumer that are alone, see [`Raw::room_alone`].
-    #[cfg(feature = "std")]
     #[inline]
     pub(crate) fn room_alone(&self, most: usize) -> usize {
         self.body.room_alone(most)
     }
 
     /// As [`room_alone`](Self::room_alone).
-    #[cfg(feature = "std")]
     #[inline]
     pub(crate) fn filled_alone(&self, most: usize) -> usize {
         self.body.filled_alone(most)
@@ -382,7 +375,7 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     }
 
     #[inline(always)]
-    fn attempt_push_run(&self, supply: &mut Supply<'_, T>, stay: Stay) -> Result<usize, TryPushError<()>> {
+    fn attempt_push_run(&self, supply: &mut Moving<'_, T>, stay: Stay) -> Result<usize, TryPushError<()>> {
         let outcome = self.body.push_run(supply, stay, &self.stats);
         self.stats.tried(Side::Push, outcome.as_ref().map_or(0, |&items| items));
         if outcome.is_ok() {
@@ -461,23 +454,6 @@ impl<T: Send, D: Design<T>, W, S: Recorder> Queue<T, D, W, S> {
     }
 }
 
-/// A deadline, where there is a clock.
-#[cfg(feature = "std")]
-type Deadline = Option<Instant>;
-#[cfg(not(feature = "std"))]
-type Deadline = ();
-#[cfg(feature = "std")]
-const NEVER: Deadline = None;
-#[cfg(not(feature = "std"))]
-const NEVER: Deadline = ();
-
-/// Why a wait for room ended without a push.
-enum Refused {
-    Closed,
-    /// Never without a clock.
-    TimedOut,
-}
-
 /// What a call moves that waits. Batches have no [`Pace`], which says why.
 #[derive(Clone, Copy, Debug)]
 enum Calls {
@@ -500,7 +476,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
             Ok(()) => Ok(()),
             Err(TryPushError::Closed(item)) => Err(Closed(item)),
             Err(TryPushError::Full(item) | TryPushError::Busy(item)) => {
-                self.push_later(item, true, NEVER).map_err(|(_, item)| Closed(item))
+                self.push_later(item, true, None).map_err(|error| Closed(error.into_inner()))
             }
         }
     }
@@ -515,9 +491,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         match self.attempt_pop(Self::STAY) {
             Ok(item) => Ok(item),
             Err(TryPopError::Closed) => Err(Closed(())),
-            Err(TryPopError::Empty | TryPopError::Busy) => self
-                .wait_for(Side::Pop, Calls::Single { tried: true }, NEVER, |stay| decided(self.attempt_pop(stay)))
-                .unwrap_or(Err(Closed(()))),
+            Err(TryPopError::Empty | TryPopError::Busy) => Ok(self.pop_later(true, None)?),
         }
     }
 
@@ -529,10 +503,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     #[cfg(feature = "std")]
     #[doc(alias = "send_timeout", alias = "offer")]
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), PushTimeoutError<T>> {
-        self.push_later(item, false, Instant::now().checked_add(timeout)).map_err(|(why, item)| match why {
-            Refused::Closed => PushTimeoutError::Closed(item),
-            Refused::TimedOut => PushTimeoutError::Timeout(item),
-        })
+        self.push_later(item, false, Instant::now().checked_add(timeout))
     }
 
     /// Pops the oldest item; waits at most this long while the queue is empty. Never gives up early; how late depends
@@ -543,12 +514,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     #[cfg(feature = "std")]
     #[doc(alias = "recv_timeout", alias = "poll")]
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, PopTimeoutError> {
-        match self.wait_for(Side::Pop, Calls::Single { tried: false }, deadline(timeout), |stay| {
-            decided(self.attempt_pop(stay))
-        }) {
-            Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
-            None => Err(PopTimeoutError::Timeout),
-        }
+        Ok(self.pop_later(false, Instant::now().checked_add(timeout))?)
     }
 
     /// Pushes all items of the vector, in order; waits while the queue is full. What fits goes in one step, so a batch
@@ -558,7 +524,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     /// The queue is closed. The items that were not pushed are still in the vector, in order.
     #[doc(alias = "send_many", alias = "enqueue_bulk")]
     pub fn push_batch(&self, items: &mut Vec<T>) -> Result<(), Closed> {
-        self.push_all(items, NEVER).map_err(|_| Closed(()))
+        Ok(self.push_all(items, None)?)
     }
 
     /// Pushes all items of the vector; waits at most this long while the queue is full.
@@ -567,10 +533,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
     /// The time is up, or the queue is closed. The items that were not pushed are still in the vector, in order.
     #[cfg(feature = "std")]
     pub fn push_batch_timeout(&self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
-        self.push_all(items, deadline(timeout)).map_err(|why| match why {
-            Refused::Closed => PushTimeoutError::Closed(()),
-            Refused::TimedOut => PushTimeoutError::Timeout(()),
-        })
+        self.push_all(items, Instant::now().checked_add(timeout)).map_err(|ended| ended.with(()))
     }
 
     /// Pops up to `max` items in one step and appends them to `items`; waits while the queue is empty. Returns how
@@ -586,9 +549,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         match self.attempt_pop_run(items, max, Self::STAY) {
             Ok(popped) => Ok(popped),
             Err(TryPopError::Closed) => Err(Closed(())),
-            Err(TryPopError::Empty | TryPopError::Busy) => self
-                .wait_for(Side::Pop, Calls::Batch, NEVER, |stay| decided(self.attempt_pop_run(items, max, stay)))
-                .unwrap_or(Err(Closed(()))),
+            Err(TryPopError::Empty | TryPopError::Busy) => Ok(self.pop_run_later(items, max, None)?),
         }
     }
 
@@ -607,61 +568,58 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
         if max == 0 {
             return Ok(0);
         }
-        match self.wait_for(Side::Pop, Calls::Batch, deadline(timeout), |stay| {
-            decided(self.attempt_pop_run(items, max, stay))
-        }) {
-            Some(outcome) => outcome.map_err(|_| PopTimeoutError::Closed),
-            None => Err(PopTimeoutError::Timeout),
-        }
+        Ok(self.pop_run_later(items, max, Instant::now().checked_add(timeout))?)
     }
 
     #[cold]
     #[inline(never)]
-    fn push_later(&self, item: T, tried: bool, deadline: Deadline) -> Result<(), (Refused, T)> {
+    fn push_later(&self, item: T, tried: bool, deadline: Option<Instant>) -> Result<(), PushTimeoutError<T>> {
         let mut item = Some(item);
         let outcome = self.wait_for(Side::Push, Calls::Single { tried }, deadline, |stay| {
             let refused = match self.attempt_push(item.take()?, stay) {
-                Ok(()) => return Some(true),
+                Ok(()) => return Some(Ok(())),
                 Err(refused) => refused,
             };
             let closed = refused.is_closed();
             item = Some(refused.into_inner());
-            closed.then_some(false)
+            closed.then_some(Err(Ended::Closed))
         });
         match (outcome, item) {
-            (None, Some(item)) => Err((Refused::TimedOut, item)),
-            (Some(_), Some(item)) => Err((Refused::Closed, item)),
-            (_, None) => Ok(()),
+            (Err(ended), Some(item)) => Err(ended.with(item)),
+            _ => Ok(()),
         }
     }
 
-    fn push_all(&self, items: &mut Vec<T>, deadline: Deadline) -> Result<(), Refused> {
-        let mut supply = Supply::new(items);
+    fn pop_later(&self, tried: bool, deadline: Option<Instant>) -> Result<T, Ended> {
+        self.wait_for(Side::Pop, Calls::Single { tried }, deadline, |stay| decided(self.attempt_pop(stay)))
+    }
+
+    fn pop_run_later(&self, items: &mut Vec<T>, max: usize, deadline: Option<Instant>) -> Result<usize, Ended> {
+        self.wait_for(Side::Pop, Calls::Batch, deadline, |stay| decided(self.attempt_pop_run(items, max, stay)))
+    }
+
+    fn push_all(&self, items: &mut Vec<T>, deadline: Option<Instant>) -> Result<(), Ended> {
+        let mut supply = Moving::new(items);
         while supply.len() != 0 {
-            let outcome = self.wait_for(Side::Push, Calls::Batch, deadline, |stay| {
-                match self.attempt_push_run(&mut supply, stay) {
-                    Ok(_) => Some(Ok(())),
-                    Err(TryPushError::Closed(())) => Some(Err(Refused::Closed)),
-                    Err(TryPushError::Full(()) | TryPushError::Busy(())) => None,
-                }
-            });
-            outcome.unwrap_or(Err(Refused::TimedOut))?;
+            self.wait_for(Side::Push, Calls::Batch, deadline, |stay| match self.attempt_push_run(&mut supply, stay) {
+                Ok(_) => Some(Ok(())),
+                Err(TryPushError::Closed(())) => Some(Err(Ended::Closed)),
+                Err(TryPushError::Full(()) | TryPushError::Busy(())) => None,
+            })?;
         }
         Ok(())
     }
 
     /// Makes attempts until one decides, or the time is up.
-    #[cfg_attr(not(feature = "std"), allow(unused_variables, reason = "there is no clock"))]
     fn wait_for<R>(
         &self,
         side: Side,
         calls: Calls,
-        deadline: Deadline,
-        mut attempt: impl FnMut(Stay) -> Option<R>,
-    ) -> Option<R> {
-        #[cfg(feature = "std")]
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(Stay) -> Option<Result<R, Ended>>,
+    ) -> Result<R, Ended> {
         if matches!(D::Body::WAITING, Waiting::Inside) {
-            return attempt(Stay::Until(deadline));
+            return attempt(Stay::Until(deadline)).unwrap_or(Err(Ended::Timeout));
         }
         let pace = self.pace(side);
         let (mut may_stay_away, mut has_stayed_away) = match (D::Body::WAITING, calls) {
@@ -679,7 +637,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                 pace.learn(if outcome.is_some() { self.left(side) } else { 0 });
                 has_stayed_away = false;
             }
-            if outcome.is_some() {
+            if let Some(outcome) = outcome {
                 if woken {
                     self.wake_next(side);
                 }
@@ -693,9 +651,8 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                     continue;
                 }
             }
-            #[cfg(feature = "std")]
             if deadline.is_some_and(|at| Instant::now() >= at) {
-                return None;
+                return Err(Ended::Timeout);
             }
             if matches!(D::Body::WAITING, Waiting::Busy) {
                 looks = looks.wrapping_add(1);
@@ -713,7 +670,7 @@ impl<T: Send, D: Design<T>, W: Strategy, S: Recorder> Queue<T, D, W, S> {
                         seat.sleeper().park(deadline);
                     }
                     woken = seat.leave();
-                    if outcome.is_some() {
+                    if let Some(outcome) = outcome {
                         if woken {
                             self.wake_next(side);
                         }
@@ -795,16 +752,11 @@ side! {
     PushSide Push
 }
 
-#[cfg(feature = "std")]
-fn deadline(timeout: Duration) -> Deadline {
-    Instant::now().checked_add(timeout)
-}
-
 /// What ends a wait for an item.
-fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Closed>> {
+fn decided<R>(outcome: Result<R, TryPopError>) -> Option<Result<R, Ended>> {
     match outcome {
         Ok(popped) => Some(Ok(popped)),
-        Err(TryPopError::Closed) => Some(Err(Closed(()))),
+        Err(TryPopError::Closed) => Some(Err(Ended::Closed)),
         Err(TryPopError::Empty | TryPopError::Busy) => None,
     }
 }
@@ -817,12 +769,6 @@ impl<T: Send, D: Design<T>, W> Queue<T, D, W, Counting> {
     }
 }
 
-impl<T: Send, D: Design<T>, W, S: Recorder> fmt::Debug for Queue<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Queue")
-            .field("design", &core::any::type_name::<D>())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug! { [T: Send, D: Design<T>, W, S: Recorder] Queue<[T, D, W, S]>: self,
+    design: core::any::type_name::<D>(), capacity: self.capacity(), closed: self.is_closed()
 }

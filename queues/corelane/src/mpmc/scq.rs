@@ -70,12 +70,13 @@
 //! there were one order of them. An item is written before its index is put, and read after the index was taken, by the
 //! same entry; the same from the pop that frees a place to the push that takes it.
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::side::Side;
 use super::stats::{NoStats, Recorder};
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::{Buffer, drop_all};
+use crate::mem::moving::Moving;
 use crate::sync::{Acquire, AtomicBool, AtomicU64, Padded, Release, SeqCst, Slot, init_slot, retry, strict_look};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -437,6 +438,7 @@ impl Drop for Indices {
 
 /// The places of the items, and the two rings.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct Places<T> {
     filled: Indices,
     free: Indices,
@@ -454,12 +456,6 @@ unsafe impl<T: Send> Send for Places<T> {}
 // SAFETY: as above; a place belongs to the thread that has taken its index from a ring, until it puts it into the
 // other.
 unsafe impl<T: Send> Sync for Places<T> {}
-
-impl<T> core::fmt::Debug for Places<T> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Places").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
 
 impl<T> Places<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
@@ -562,7 +558,7 @@ impl<T: Send> Raw<T> for Places<T> {
         Ok(item)
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
         let mut indices = [0; RUN];
         let mut pushed = 0;
         while supply.len() != 0 {
@@ -627,22 +623,18 @@ impl<T: Send> Raw<T> for Places<T> {
         self.capacity
     }
 
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.filled.count(1) != 0
     }
 
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         self.free.count(1) != 0
     }
 
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         self.free.count(most)
     }
 
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         self.filled.count(most)
     }

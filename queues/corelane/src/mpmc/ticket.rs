@@ -76,12 +76,13 @@
 //!   seen after the position, which had not moved when it was taken.
 //! - Waiting: see [`sleepers`](super::sleepers).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::side::Side;
 use super::stats::Recorder;
 use crate::bound::Bounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::{Buffer, drop_all};
+use crate::mem::moving::Moving;
 use crate::sync::{
     AcqRel, Acquire, AtomicU64, Backoff, Padded, Relaxed, Slot, full_fence, init_slot, look, retry, set,
 };
@@ -107,6 +108,7 @@ struct Cell<T> {
 
 /// Head, tail and slots.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
 pub struct Ring<T> {
     tail: Padded<AtomicU64>,
     head: Padded<AtomicU64>,
@@ -123,12 +125,6 @@ pub struct Ring<T> {
 unsafe impl<T: Send> Send for Ring<T> {}
 // SAFETY: as above; the stamps order every access to an item.
 unsafe impl<T: Send> Sync for Ring<T> {}
-
-impl<T> core::fmt::Debug for Ring<T> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Ring").field("capacity", &self.capacity).finish_non_exhaustive()
-    }
-}
 
 impl<T> Ring<T> {
     fn new(capacity: usize, start: usize) -> Result<Self, ChannelError> {
@@ -191,7 +187,6 @@ impl<T> Ring<T> {
 
     /// How many slots in a row, up to `most`, have the stamps that they should, where one thread gives stamps and gives
     /// them in order.
-    #[cfg(feature = "std")]
     #[inline(always)]
     fn in_a_row(&self, position: u64, most: usize, stamp: impl Fn(u64) -> u64) -> usize {
         let mut count = most;
@@ -344,7 +339,7 @@ impl<T: Send> Raw<T> for Ring<T> {
         Ok(unsafe { self.read(position) })
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, _: Stay, stats: &S) -> Result<usize, TryPushError<()>> {
         let (mut position, count) = self.claim_free(supply.len().min(self.capacity), stats)?;
         for _ in 0..count {
             let item = supply.next().expect("no more were taken than there are");
@@ -396,7 +391,6 @@ impl<T: Send> Raw<T> for Ring<T> {
         self.capacity
     }
 
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         loop {
             let head = look(&self.head);
@@ -412,7 +406,6 @@ impl<T: Send> Raw<T> for Ring<T> {
         }
     }
 
-    #[cfg(feature = "std")]
     fn has_room(&self) -> bool {
         loop {
             let tail = look(&self.tail) & !CLOSED;
@@ -427,14 +420,12 @@ impl<T: Send> Raw<T> for Ring<T> {
     }
 
     /// Not what a pop has taken the positions of, and has not read yet.
-    #[cfg(feature = "std")]
     fn room_alone(&self, most: usize) -> usize {
         let tail = look(&self.tail) & !CLOSED;
         self.in_a_row(tail, most.min(self.capacity - self.len()), |position| position)
     }
 
     /// Not what a push has taken the positions of, and has not written yet.
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         let head = look(&self.head);
         self.in_a_row(head, most.min(self.len()), |position| position | FILLED)

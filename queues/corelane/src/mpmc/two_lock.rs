@@ -51,13 +51,14 @@
 //! - A full fence before the look that may lead to `Empty`, as in [`ticket`](super::ticket).
 //! - Waiting: see [`sleepers`](super::sleepers).
 
-use super::design::{Design, Raw, Stay, Supply, Waiting, sealed};
+use super::design::{Design, Raw, Stay, Waiting, sealed};
 use super::lock::{Lock, Pauses};
 use super::queue::UNBOUNDED;
 use super::stats::Recorder;
 use crate::bound::Unbounded;
 use crate::error::{ChannelError, TryPopError, TryPushError};
 use crate::mem::buffer::drop_all;
+use crate::mem::moving::Moving;
 use crate::sync::{
     Acquire, AtomicBool, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell, full_fence, init_slot,
     retry,
@@ -218,7 +219,7 @@ impl<T: Send> Raw<T> for List<T> {
         Ok(item)
     }
 
-    fn push_run<S: Recorder>(&self, supply: &mut Supply<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
+    fn push_run<S: Recorder>(&self, supply: &mut Moving<'_, T>, stay: Stay, _: &S) -> Result<usize, TryPushError<()>> {
         let count = supply.len();
         let mut node = || Node::new(supply.next().expect("no more are taken than there are"));
         let first = node();
@@ -300,12 +301,10 @@ impl<T: Send> Raw<T> for List<T> {
     }
 
     /// By the nodes: those that a push has counted may not be linked yet.
-    #[cfg(feature = "std")]
     fn has_item(&self) -> bool {
         self.filled_alone(1) != 0
     }
 
-    #[cfg(feature = "std")]
     fn filled_alone(&self, most: usize) -> usize {
         let most = most.min(self.len());
         if most == 0 {

@@ -126,15 +126,15 @@
 //! [taken back]: Push::into_item
 //! [`wait_for_space`]: AsyncProducer::wait_for_space
 
-use super::design::{Design, RawConsumer, RawProducer};
+use super::design::Design;
 use super::handle::{Consumer, Peeked, Producer, Reserved};
 use super::lane::Lane;
 use super::stats::{Counting, NoStats, Recorder, Stats};
-use crate::end::End;
 pub use crate::end::task::BUDGET;
-use crate::end::task::{Awaited, POLLED_AGAIN, Polls};
-use crate::end::wait::Waited;
+use crate::end::task::{POLLED_AGAIN, Polls};
+use crate::end::wait::Look;
 use crate::error::{Closed, TryPopError, TryPushError};
+use crate::macros::{debug, forward};
 use crate::wait::Adaptive;
 use alloc::vec::Vec;
 use core::fmt;
@@ -143,28 +143,6 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use futures_core::stream::{FusedStream, Stream};
 use futures_sink::Sink;
-
-impl<T, D: Design<T>, W, S: Recorder> Awaited for Producer<T, D, W, S> {
-    fn shared(&self) -> &End {
-        &self.raw.control().producer
-    }
-
-    fn raise(&self) {
-        // One free slot. The position of an earlier wait, should its flag be up still, is no later one.
-        self.shared().wake_at(self.raw.position().wrapping_add(1).wrapping_sub(self.raw.capacity()));
-        self.shared().raise();
-    }
-}
-
-impl<T, D: Design<T>, W, S: Recorder> Awaited for Consumer<T, D, W, S> {
-    fn shared(&self) -> &End {
-        &self.raw.control().consumer
-    }
-
-    fn raise(&self) {
-        self.shared().raise();
-    }
-}
 
 impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     /// Makes this end a task's, see [`asynchronous`](self). With the feature `async`.
@@ -324,76 +302,52 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncProducer<T, D, W, S> {
     /// Ready when there is a free slot, closed or not.
     #[inline]
     fn poll_slot(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed<()>>> {
-        Poll::Ready(match ready!(self.polls.ready(&mut self.producer, context)) {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        })
+        self.polls.ready(&mut self.producer, context)
     }
 
-    /// As [`Producer::try_push`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed`, with the item.
-    #[inline]
-    pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>> {
-        self.producer.try_push(item)
-    }
+    forward! { producer:
+        /// As [`Producer::try_push`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed`, with the item.
+        #[inline]
+        pub fn try_push(&mut self, item: T) -> Result<(), TryPushError<T>>;
 
-    /// As [`Producer::try_push_batch`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed` if none could be pushed.
-    pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>> {
-        self.producer.try_push_batch(items)
-    }
+        /// As [`Producer::try_push_batch`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed` if none could be pushed.
+        pub fn try_push_batch(&mut self, items: &mut Vec<T>) -> Result<usize, TryPushError<()>>;
 
-    /// As [`Producer::try_push_slice`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed` if none could be pushed.
-    pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>>
-    where
-        T: Copy,
-    {
-        self.producer.try_push_slice(items)
-    }
+        /// As [`Producer::try_push_slice`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed` if none could be pushed.
+        pub fn try_push_slice(&mut self, items: &[T]) -> Result<usize, TryPushError<()>> where T: Copy;
 
-    /// As [`Producer::try_reserve`].
-    ///
-    /// # Errors
-    /// `Full` or `Closed`.
-    pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, TryPushError<()>> {
-        self.producer.try_reserve()
-    }
+        /// As [`Producer::try_reserve`].
+        ///
+        /// # Errors
+        /// `Full` or `Closed`.
+        pub fn try_reserve(&mut self) -> Result<Reserved<'_, T, D, W, S>, TryPushError<()>>;
 
-    /// As [`Producer::len`].
-    pub fn len(&self) -> usize {
-        self.producer.len()
-    }
+        /// As [`Producer::len`].
+        pub fn len(&self) -> usize;
 
-    /// As [`Producer::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.producer.is_empty()
-    }
+        /// As [`Producer::is_empty`].
+        pub fn is_empty(&self) -> bool;
 
-    /// As [`Producer::capacity`].
-    pub fn capacity(&self) -> usize {
-        self.producer.capacity()
-    }
+        /// As [`Producer::capacity`].
+        pub fn capacity(&self) -> usize;
 
-    /// As [`Producer::release_lag`].
-    pub fn release_lag(&self) -> usize {
-        self.producer.release_lag()
-    }
+        /// As [`Producer::release_lag`].
+        pub fn release_lag(&self) -> usize;
 
-    /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
-    pub fn close(&mut self) {
-        self.producer.close();
-    }
+        /// Closes the queue: no later push succeeds, and a consumer that waits is woken.
+        pub fn close(&mut self);
 
-    /// As [`Producer::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.producer.is_closed()
+        /// As [`Producer::is_closed`].
+        pub fn is_closed(&self) -> bool;
     }
 
     /// The end as it was, for a thread.
@@ -522,11 +476,7 @@ impl<T, D: Design<T>, W, S: Recorder> Future for Push<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Push<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Push").field("is_over", &self.item.is_none()).finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Design<T>, W, S: Recorder] Push<['_, T, D, W, S]>: self, is_over: self.item.is_none() }
 
 /// The receiving end of a queue, for a task. `Send`, not `Sync`, not `Clone`: one task at a time pops.
 ///
@@ -643,72 +593,50 @@ impl<T, D: Design<T>, W, S: Recorder> AsyncConsumer<T, D, W, S> {
     /// Ready when there is an item, or never will be.
     #[inline]
     fn poll_item(&mut self, context: &Context<'_>) -> Poll<Result<(), Closed>> {
-        Poll::Ready(match ready!(self.polls.ready(&mut self.consumer, context)) {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        })
+        self.polls.ready(&mut self.consumer, context)
     }
 
-    /// As [`Consumer::try_pop`].
-    ///
-    /// # Errors
-    /// `Empty`, or `Closed` once the queue is closed and drained.
-    #[inline]
-    pub fn try_pop(&mut self) -> Result<T, TryPopError> {
-        self.consumer.try_pop()
-    }
+    forward! { consumer:
+        /// As [`Consumer::try_pop`].
+        ///
+        /// # Errors
+        /// `Empty`, or `Closed` once the queue is closed and drained.
+        #[inline]
+        pub fn try_pop(&mut self) -> Result<T, TryPopError>;
 
-    /// As [`Consumer::try_pop_batch`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop), if there is none.
-    pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError> {
-        self.consumer.try_pop_batch(items, max)
-    }
+        /// As [`Consumer::try_pop_batch`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop), if there is none.
+        pub fn try_pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, TryPopError>;
 
-    /// As [`Consumer::try_pop_slice`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop), if there is none.
-    pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError>
-    where
-        T: Copy,
-    {
-        self.consumer.try_pop_slice(items)
-    }
+        /// As [`Consumer::try_pop_slice`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop), if there is none.
+        pub fn try_pop_slice(&mut self, items: &mut [T]) -> Result<usize, TryPopError> where T: Copy;
 
-    /// As [`Consumer::try_peek`].
-    ///
-    /// # Errors
-    /// As for [`try_pop`](Self::try_pop).
-    pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError> {
-        self.consumer.try_peek()
-    }
+        /// As [`Consumer::try_peek`].
+        ///
+        /// # Errors
+        /// As for [`try_pop`](Self::try_pop).
+        pub fn try_peek(&mut self) -> Result<Peeked<'_, T, D, W, S>, TryPopError>;
 
-    /// As [`Consumer::len`].
-    pub fn len(&self) -> usize {
-        self.consumer.len()
-    }
+        /// As [`Consumer::len`].
+        pub fn len(&self) -> usize;
 
-    /// As [`Consumer::is_empty`].
-    pub fn is_empty(&self) -> bool {
-        self.consumer.is_empty()
-    }
+        /// As [`Consumer::is_empty`].
+        pub fn is_empty(&self) -> bool;
 
-    /// As [`Consumer::capacity`].
-    pub fn capacity(&self) -> usize {
-        self.consumer.capacity()
-    }
+        /// As [`Consumer::capacity`].
+        pub fn capacity(&self) -> usize;
 
-    /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the producer
-    /// has closed before.
-    pub fn close(&mut self) {
-        self.consumer.close();
-    }
+        /// As [`Consumer::close`]. Where there is no membarrier the thread sleeps for a millisecond, unless the
+        /// producer has closed before.
+        pub fn close(&mut self);
 
-    /// As [`Consumer::is_closed`].
-    pub fn is_closed(&self) -> bool {
-        self.consumer.is_closed()
+        /// As [`Consumer::is_closed`].
+        pub fn is_closed(&self) -> bool;
     }
 
     /// The end as it was, for a thread.

@@ -1,12 +1,15 @@
-//! Blocks of items behind a header, and the runs of them that an end of a queue works in: the part that
-//! [`lane`](super::lane) and [`linked`](super::linked) have in common. How blocks and runs work is told there.
+//! Blocks of items behind a header, the runs of them that an end of a queue works in, and the two halves of such a
+//! queue: the part that [`lane`](super::lane) and [`linked`](super::linked) have in common. How blocks and runs work,
+//! and what orders the accesses, is told there. Where the blocks lie is the difference: [`Blocks`].
 //! `docs/benchmarks.md` has the figures behind the constants ("What single decisions bring").
 
-use super::design::{copy_in, copy_out};
+use super::design::{RawConsumer, RawProducer, Shared, copy_in, copy_out, release_each};
+use crate::end::Control;
 use crate::prefetch;
-use crate::sync::{Acquire, AtomicUsize, Relaxed, Release, Slot, init_slot, spin_loop};
+use crate::sync::{Acquire, Arc, AtomicUsize, Relaxed, Release, Slot, init_slot, spin_loop};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
+use core::ptr;
 
 /// How far ahead the consumer fetches: without it the consumer is the slower side and the queue stands full.
 ///
@@ -210,24 +213,32 @@ pub(super) fn position<T>((at, item): (usize, usize)) -> usize {
     at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
 }
 
-/// A block number and an item in it. Positions wrap around, so they cannot be divided back into these.
+/// Where an end stood when its handle was dropped: a block number and an item in it, as positions wrap around and
+/// cannot be divided back into these; and the number of the block that lies first in memory there.
 pub(super) struct Place {
     block: AtomicUsize,
     item: AtomicUsize,
+    base: AtomicUsize,
 }
 
 impl Place {
-    pub(super) fn new(block: usize) -> Self {
-        Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0) }
+    pub(super) fn new(block: usize, base: usize) -> Self {
+        Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0), base: AtomicUsize::new(base) }
     }
 
-    pub(super) fn store(&self, (block, item): (usize, usize)) {
+    fn store<T>(&self, run: &Run<T>) {
+        let (block, item) = run.place();
         self.block.store(block, Relaxed);
         self.item.store(item, Relaxed);
+        self.base.store(run.base, Relaxed);
     }
 
     pub(super) fn load(&self) -> (usize, usize) {
         (self.block.load(Relaxed), self.item.load(Relaxed))
+    }
+
+    pub(super) fn base(&self) -> usize {
+        self.base.load(Relaxed)
     }
 }
 
@@ -554,6 +565,339 @@ pub(super) unsafe fn leave<T>(line: *mut u8, delta: usize) {
         Block::<T>::header(line).store(header, Relaxed);
         Block::<T>::take_along(line);
     }
+}
+
+/// Where the blocks of a queue lie: in a [ring](super::lane), or in [segments](super::linked).
+///
+/// What is cold gets a half's place by value, and gives it back, see step 5 of the lane: `next` and `line` are those of
+/// its run, `base` too.
+///
+/// # Safety
+///
+/// Implementors promise that
+/// - slots of what [`free_run`](Self::free_run) returns were never written, or the consumer has released them, and what
+///   it did there happens before that call returns;
+/// - items of what [`next_run`](Self::next_run) returns are published, as by [`Run::publish`], and what the producer
+///   did there happens before that call returns;
+/// - only the half that calls reaches what is its side's alone.
+pub(super) unsafe trait Blocks<T>: Send + Sync + Sized {
+    /// Whether there are queues of which each pop publishes the consumer's position.
+    const MAY_BE_EXACT: bool;
+
+    fn capacity(&self) -> usize;
+
+    /// Position behind the last item that the consumer has told of.
+    fn consumed(&self) -> &AtomicUsize;
+
+    fn popped_to(&self) -> &Place;
+
+    fn pushed_to(&self) -> &Place;
+
+    /// Producer: the free slots from the end of a run on; none if there is no room.
+    fn free_run(&self, next: *mut u8, line: *mut u8, base: usize) -> Run<T>;
+
+    /// Producer: the empty run at its place; at the start of the next block if it is the end of one that has a next.
+    fn pushed_at(&self, next: *mut u8, line: *mut u8, base: usize) -> Run<T>;
+
+    /// Consumer: as [`pushed_at`](Self::pushed_at).
+    fn popped_at(&self, next: *mut u8, line: *mut u8, base: usize) -> Run<T>;
+
+    /// Consumer: leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many
+    /// blocks. Publishes the position where it is due; `told` is the place that was published last.
+    fn next_run(shared: &Shared<Self>, next: *mut u8, line: *mut u8, base: usize, told: *mut u8) -> (Run<T>, *mut u8);
+
+    /// Consumer: the place behind the last published item; never the end of a block, but the start of the next one.
+    fn published_end(&self, run: &Run<T>) -> (usize, usize);
+
+    /// Consumer: calls with what it keeps in mind.
+    fn notes<R>(&self, call: impl FnOnce(&mut Notes) -> R) -> R;
+}
+
+/// The producer's half.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
+pub struct BlocksProducer<T, B> {
+    /// Free slots.
+    run: Run<T>,
+    shared: Arc<Shared<B>>,
+}
+
+// SAFETY: the pointers point into the memory that `shared` keeps alive; the rest is Send.
+unsafe impl<T: Send, B: Send + Sync> Send for BlocksProducer<T, B> {}
+
+/// The consumer's half.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
+pub struct BlocksConsumer<T, B> {
+    /// Published items.
+    run: Run<T>,
+    /// The place whose position was published last. The same place comes again after other publications.
+    told: *mut u8,
+    /// The position is published with every pop.
+    exact: bool,
+    /// There is an end behind which nothing may be popped; see [`Notes`].
+    sealed: bool,
+    shared: Arc<Shared<B>>,
+}
+
+// SAFETY: as for the producer's half.
+unsafe impl<T: Send, B: Send + Sync> Send for BlocksConsumer<T, B> {}
+
+/// The halves of a queue of which these slots are free, from the run's place on.
+pub(super) fn halves<T, B>(
+    control: Control,
+    body: B,
+    free: Run<T>,
+    exact: bool,
+) -> (BlocksProducer<T, B>, BlocksConsumer<T, B>) {
+    let shared = Shared::new(control, body);
+    let run = free.until(0);
+    let producer = BlocksProducer { run: free, shared: shared.clone() };
+    (producer, BlocksConsumer { told: run.next, run, exact, sealed: false, shared })
+}
+
+#[allow(private_bounds, reason = "for this crate's own code")]
+impl<T, B: Blocks<T>> BlocksProducer<T, B> {
+    /// Called when the run of this block is used up. Returns whether there is more.
+    #[inline(always)]
+    fn refill(&mut self) -> bool {
+        if self.run.enter_next() {
+            return true;
+        }
+        if !self.shared.control.is_halted() {
+            let found = self.shared.body.free_run(self.run.next, self.run.line, self.run.base);
+            self.run.set(found);
+        }
+        !self.run.is_empty()
+    }
+}
+
+// SAFETY: a run covers only slots that the consumer is done with, by the first of the blocks' promises; it reads an
+// item only by a run that covers it, and what came before the `publish` of that happens before, by the second.
+unsafe impl<T: Send, B: Blocks<T>> RawProducer<T> for BlocksProducer<T, B> {
+    const RUN: usize = Block::<T>::ITEMS;
+
+    #[inline(always)]
+    fn is_writable(&mut self) -> bool {
+        !self.run.is_empty() || self.refill()
+    }
+
+    #[inline(always)]
+    fn writable(&mut self) -> usize {
+        if self.is_writable() { self.run.len() } else { 0 }
+    }
+
+    #[inline(always)]
+    fn adjacent(&self, n: usize) -> usize {
+        n
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
+        self.run.slot(i)
+    }
+
+    #[inline(always)]
+    unsafe fn publish(&mut self, n: usize) {
+        // SAFETY: the caller's.
+        unsafe { self.run.publish(n) };
+    }
+
+    #[inline(always)]
+    unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
+        if most == 0 || !self.is_writable() {
+            return 0;
+        }
+        let mut run = self.run;
+        // SAFETY: a slot is writable, so the run is not empty; the rest is the caller's promise.
+        let moved = unsafe { run.publish_moved(from, most) };
+        self.run.set(run);
+        moved
+    }
+
+    unsafe fn retract(&mut self, n: usize) {
+        self.run.retract(n);
+    }
+
+    #[inline(always)]
+    fn halt(&mut self) {
+        self.shared.control.halt();
+        self.run.halt();
+    }
+
+    fn position(&self) -> usize {
+        position::<T>(self.run.place())
+    }
+
+    fn len(&self) -> usize {
+        self.position().wrapping_sub(self.shared.body.consumed().load(Acquire))
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.body.capacity()
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    #[inline(always)]
+    unsafe fn retire(&mut self) {
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
+        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
+    }
+}
+
+/// By value, as all that is cold.
+#[cold]
+#[inline(never)]
+fn retire_producer<T, B: Blocks<T>>(shared: Arc<Shared<B>>, next: *mut u8, line: *mut u8, base: usize) {
+    shared.body.pushed_to().store(&shared.body.pushed_at(next, line, base));
+    shared.control.close_by_producer();
+}
+
+#[allow(private_bounds, reason = "for this crate's own code")]
+impl<T, B: Blocks<T>> BlocksConsumer<T, B> {
+    /// Called when the run of this block is used up. Returns whether there is more.
+    #[inline(always)]
+    fn refill(&mut self) -> bool {
+        if let Some(more) = self.run.advance(self.sealed, self.told) {
+            return more;
+        }
+        let (found, told) = B::next_run(&self.shared, self.run.next, self.run.line, self.run.base, self.told);
+        self.run.set(found);
+        self.told = told;
+        !self.run.is_empty()
+    }
+
+    /// Called after each pop.
+    #[inline(always)]
+    fn popped(&mut self) {
+        if B::MAY_BE_EXACT && self.exact {
+            publish_exactly(&self.shared, self.run.next, self.run.line, self.run.base);
+            self.told = self.run.next;
+        }
+    }
+}
+
+/// By value, as all that is cold.
+#[cold]
+#[inline(never)]
+fn publish_exactly<T, B: Blocks<T>>(shared: &Shared<B>, next: *mut u8, line: *mut u8, base: usize) {
+    publish_position(shared, &shared.body.popped_at(next, line, base));
+}
+
+/// Publishes where the consumer stands. Returns the place.
+#[inline(always)]
+pub(super) fn publish_position<T, B: Blocks<T>>(shared: &Shared<B>, run: &Run<T>) -> *mut u8 {
+    let released = position::<T>(run.place());
+    shared.body.consumed().store(released, Release);
+    shared.control.slots_freed(released);
+    run.next
+}
+
+// SAFETY: a run covers only published items, and the producer writes to their slots again only after their release, by
+// the blocks' promises.
+unsafe impl<T: Send, B: Blocks<T>> RawConsumer<T> for BlocksConsumer<T, B> {
+    const RUN: usize = Block::<T>::ITEMS;
+
+    #[inline(always)]
+    fn is_readable(&mut self) -> bool {
+        !self.run.is_empty() || self.refill()
+    }
+
+    #[inline(always)]
+    fn readable(&mut self) -> usize {
+        if self.is_readable() { self.run.len() } else { 0 }
+    }
+
+    #[inline(always)]
+    fn adjacent(&self, n: usize) -> usize {
+        n
+    }
+
+    #[inline(always)]
+    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
+        self.run.slot(i)
+    }
+
+    #[inline(always)]
+    unsafe fn release(&mut self, n: usize) {
+        self.run.pass(n);
+        self.popped();
+    }
+
+    #[inline(always)]
+    unsafe fn release_moved(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
+        if most == 0 || !self.is_readable() {
+            return 0;
+        }
+        let mut run = self.run;
+        // SAFETY: an item is readable, so the run is not empty; the rest is the caller's promise.
+        let moved = unsafe { run.move_to(to, most) };
+        self.run.set(run);
+        self.popped();
+        moved
+    }
+
+    #[inline(always)]
+    fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize {
+        if B::MAY_BE_EXACT && self.exact {
+            return release_each(self, most, each);
+        }
+        if most == 0 || !self.is_readable() {
+            return 0;
+        }
+        // SAFETY: an item is readable, so the run is not empty.
+        unsafe { self.run.give(most, each) }
+    }
+
+    fn pace(&self) -> (usize, u32) {
+        self.shared.body.notes(|notes| notes.pace())
+    }
+
+    #[inline(always)]
+    fn position(&self) -> usize {
+        position::<T>(self.run.place())
+    }
+
+    fn len(&self) -> usize {
+        let sealed = self.shared.body.notes(|notes| notes.sealed);
+        let end = sealed.unwrap_or_else(|| self.shared.body.published_end(&self.run));
+        position::<T>(end).wrapping_sub(self.position())
+    }
+
+    fn seal(&mut self) -> usize {
+        let end = self.shared.body.published_end(&self.run);
+        self.shared.body.notes(|notes| notes.sealed = Some(end));
+        self.sealed = true;
+        position::<T>(end)
+    }
+
+    fn capacity(&self) -> usize {
+        self.shared.body.capacity()
+    }
+
+    #[inline(always)]
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    #[inline(always)]
+    unsafe fn retire(&mut self) {
+        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
+        unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
+    }
+}
+
+/// By value, as all that is cold.
+#[cold]
+#[inline(never)]
+fn retire_consumer<T, B: Blocks<T>>(shared: Arc<Shared<B>>, next: *mut u8, line: *mut u8, base: usize) {
+    let run = shared.body.popped_at(next, line, base);
+    shared.body.popped_to().store(&run);
+    shared.control.close_by_consumer(position::<T>(run.place()));
 }
 
 /// What the consumer of a lane does between two runs: a [`Tuning`](super::lane::Tuning), with the defaults for items of

@@ -55,7 +55,6 @@ use crate::bound::Bounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot, spin_loop};
-use core::fmt;
 
 /// B-Queue as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -186,6 +185,7 @@ impl<T: Send> Design<T> for BQueue {
 
 /// The producer's half.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct BQueueProducer<T> {
     head: usize,
     /// Slots before this position are known to be free.
@@ -272,6 +272,7 @@ unsafe impl<T: Send> RawProducer<T> for BQueueProducer<T> {
 
 /// The consumer's half.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct BQueueConsumer<T> {
     tail: usize,
     /// Slots before this position are known to be filled.
@@ -374,17 +375,5 @@ impl<T> Drop for BQueueConsumer<T> {
     fn drop(&mut self) {
         let ring = &self.shared.body;
         ring.cells.leave(self.tail & ring.mask);
-    }
-}
-
-impl<T> fmt::Debug for BQueueProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BQueueProducer").field("head", &self.head).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for BQueueConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BQueueConsumer").field("tail", &self.tail).finish_non_exhaustive()
     }
 }

@@ -34,7 +34,7 @@ pub(crate) mod sealed {
 
 /// What [`Design::create`] is asked for.
 #[doc(hidden)]
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "on its way into a queue")]
 pub struct Request<'a, O> {
     pub(crate) capacity: usize,
     /// No more memory than the capacity needs, for a lane; others take no notice of it.

@@ -56,7 +56,6 @@ use crate::bound::Bounded;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Arc, Slot, spin_loop};
-use core::fmt;
 
 /// FastForward as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -174,6 +173,7 @@ impl<T: Send> Design<T> for FastForward {
 
 /// The producer's half.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct FastForwardProducer<T> {
     /// The cell that is filled next; below the capacity.
     head: usize,
@@ -257,6 +257,7 @@ struct Slip {
 
 /// The consumer's half.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct FastForwardConsumer<T> {
     /// The cell that is emptied next; below the capacity.
     tail: usize,
@@ -379,17 +380,5 @@ unsafe impl<T: Send> RawConsumer<T> for FastForwardConsumer<T> {
 impl<T> Drop for FastForwardConsumer<T> {
     fn drop(&mut self) {
         self.shared.body.cells.leave(self.tail);
-    }
-}
-
-impl<T> fmt::Debug for FastForwardProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FastForwardProducer").field("head", &self.head).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for FastForwardConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FastForwardConsumer").field("tail", &self.tail).finish_non_exhaustive()
     }
 }

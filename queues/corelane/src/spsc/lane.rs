@@ -76,17 +76,15 @@
 //!   cache when the producer comes back to it. The queues of a fan-out are not, because several queues share the caches
 //!   of one dispatcher.
 
-use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
-use super::design::{Design, RawConsumer, RawProducer, Request, Shared, release_each, sealed};
+use super::blocks::{
+    Block, Blocks, BlocksConsumer, BlocksProducer, Notes, Place, Policy, Run, halves, leave, position, publish_position,
+};
+use super::design::{Design, Request, Shared, sealed};
 use crate::bound::Bounded;
-use crate::end::Control;
 use crate::error::ChannelError;
 use crate::mem::buffer::{Buffer, drop_all};
-use crate::sync::{Acquire, Arc, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell};
-use core::fmt;
+use crate::sync::{Acquire, AtomicUsize, Padded, UnsafeCell};
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
-use core::ptr;
 
 /// The lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -161,7 +159,10 @@ impl Tuning {
     }
 }
 
-struct Ring<T> {
+/// What both ends share.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
+pub struct Ring<T> {
     buffer: Buffer,
     /// How many there are.
     blocks: usize,
@@ -174,10 +175,7 @@ struct Ring<T> {
     consumed: Padded<AtomicUsize>,
     /// The consumer's alone.
     notes: Padded<UnsafeCell<Notes>>,
-    /// Where each end stood when its handle was dropped.
     popped_to: Place,
-    /// The block that lies first in memory in the lap of `popped_to`.
-    popped_lap: AtomicUsize,
     pushed_to: Place,
     items: PhantomData<T>,
 }
@@ -208,9 +206,8 @@ impl<T> Ring<T> {
             policy: Policy::new::<T>(tuning, blocks / 2),
             consumed: Padded(AtomicUsize::new(position::<T>((start, 0)))),
             notes: Padded(UnsafeCell::new(Notes::new(start))),
-            popped_to: Place::new(start),
-            popped_lap: AtomicUsize::new(lap),
-            pushed_to: Place::new(start),
+            popped_to: Place::new(start, lap),
+            pushed_to: Place::new(start, lap),
             items: PhantomData,
         };
         for at in (0..blocks).map(|i| start.wrapping_add(i)) {
@@ -245,21 +242,6 @@ impl<T> Ring<T> {
         unsafe { Block::<T>::published(self.block(at, lap), at) }
     }
 
-    /// The free slots from a place on, as far as they lie before the end of the ring's memory.
-    #[cold]
-    #[inline(never)]
-    fn free_run(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
-        let run = self.run_at(next, line, lap);
-        let inside = position::<T>(run.place()).wrapping_sub(self.consumed.load(Acquire));
-        let free = self.capacity - inside;
-        let room = run.room();
-        if free <= room {
-            run.until(free)
-        } else {
-            run.through(1 + (free - room) / Block::<T>::ITEMS, self.last_block())
-        }
-    }
-
     /// The empty run at a place; at the start of the next block if it is the end of one.
     fn run_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
         let run = Run::at(self.buffer.start(), lap, line, next);
@@ -272,35 +254,13 @@ impl<T> Ring<T> {
         let lap = if is_here { lap } else { lap.wrapping_add(self.blocks) };
         Run::at_start(self.buffer.start(), lap, self.block(at, lap))
     }
-
-    /// The place behind the last published item, seen from where the consumer is; never the end of a block, but the
-    /// start of the next one.
-    fn published_end(&self, run: &Run<T>) -> (usize, usize) {
-        let at = run.place().0;
-        // Full blocks are a prefix of those ahead: the last one is found by bisection.
-        let (mut full, mut not) = (0, self.blocks + 1);
-        while not - full > 1 {
-            let middle = full + (not - full) / 2;
-            if self.published(at.wrapping_add(middle - 1), run.base) == Block::<T>::ITEMS {
-                full = middle;
-            } else {
-                not = middle;
-            }
-        }
-        let block = at.wrapping_add(full);
-        match self.published(block, run.base) {
-            // Filled up since the bisection saw it.
-            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
-            n => (block, n),
-        }
-    }
 }
 
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
         let per = Block::<T>::ITEMS;
         let (first, popped) = self.popped_to.load();
-        let lap = self.popped_lap.load(Relaxed);
+        let lap = self.popped_to.base();
         let (last, pushed) = self.pushed_to.load();
         // A consumer that has drained a full block stands in the next one, where the producer does not yet.
         let count = position::<T>((last.wrapping_sub(first), pushed)).wrapping_sub(popped);
@@ -326,16 +286,14 @@ impl Bounded for Lane {}
 
 impl<T: Send> Design<T> for Lane {
     type Tuning = Tuning;
-    type Producer = LaneProducer<T>;
-    type Consumer = LaneConsumer<T>;
+    type Producer = BlocksProducer<T, Ring<T>>;
+    type Consumer = BlocksConsumer<T, Ring<T>>;
 
-    fn create(request: Request<'_, Tuning>) -> Result<(LaneProducer<T>, LaneConsumer<T>), ChannelError> {
+    fn create(request: Request<'_, Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError> {
         let Request { capacity, compact, tuning, start, control } = request;
-        let shared = Shared::new(control, Ring::new(capacity, compact || tuning.compact, tuning, start)?);
-        let run = shared.body.run_from(start, shared.body.popped_lap.load(Relaxed));
-        let exact = shared.body.release_every == 0;
-        let producer = LaneProducer { run, shared: shared.clone() };
-        Ok((producer, LaneConsumer { told: run.next, run, exact, sealed: false, shared }))
+        let ring = Ring::new(capacity, compact || tuning.compact, tuning, start)?;
+        let (run, exact) = (ring.run_from(start, ring.popped_to.base()), ring.release_every == 0);
+        Ok(halves(control, ring, run, exact))
     }
 
     fn release_lag(capacity: usize, tuning: &Tuning) -> usize {
@@ -343,165 +301,56 @@ impl<T: Send> Design<T> for Lane {
     }
 }
 
-/// The producer's half.
-#[doc(hidden)]
-pub struct LaneProducer<T> {
-    /// Free slots.
-    run: Run<T>,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-// SAFETY: the pointers point into the ring that `shared` keeps alive; the rest is Send.
-unsafe impl<T: Send> Send for LaneProducer<T> {}
-
-impl<T> LaneProducer<T> {
-    #[inline(always)]
-    fn ring(&self) -> &Ring<T> {
-        &self.shared.body
-    }
-
-    /// Called when the run of this block is used up. Returns whether there is more.
-    #[inline(always)]
-    fn refill(&mut self) -> bool {
-        if self.run.enter_next() {
-            return true;
-        }
-        if !self.shared.control.is_halted() {
-            let found = self.ring().free_run(self.run.next, self.run.line, self.run.base);
-            self.run.set(found);
-        }
-        !self.run.is_empty()
-    }
-}
-
-// SAFETY: a run covers only slots that the consumer has released (acquire of `consumed`), so the consumer is done with
-// them; it reads an item only after it has acquired a header that covers it, which `publish` stores with release.
-unsafe impl<T: Send> RawProducer<T> for LaneProducer<T> {
-    const RUN: usize = Block::<T>::ITEMS;
-
-    #[inline(always)]
-    fn is_writable(&mut self) -> bool {
-        !self.run.is_empty() || self.refill()
-    }
-
-    #[inline(always)]
-    fn writable(&mut self) -> usize {
-        if self.is_writable() { self.run.len() } else { 0 }
-    }
-
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        n
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.run.slot(i)
-    }
-
-    #[inline(always)]
-    unsafe fn publish(&mut self, n: usize) {
-        // SAFETY: the caller's.
-        unsafe { self.run.publish(n) };
-    }
-
-    #[inline(always)]
-    unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
-        if most == 0 || !self.is_writable() {
-            return 0;
-        }
-        let mut run = self.run;
-        // SAFETY: a slot is writable, so the run is not empty; the rest is the caller's promise.
-        let moved = unsafe { run.publish_moved(from, most) };
-        self.run.set(run);
-        moved
-    }
-
-    unsafe fn retract(&mut self, n: usize) {
-        self.run.retract(n);
-    }
-
-    #[inline(always)]
-    fn halt(&mut self) {
-        self.shared.control.halt();
-        self.run.halt();
-    }
-
-    fn position(&self) -> usize {
-        position::<T>(self.run.place())
-    }
-
-    fn len(&self) -> usize {
-        self.position().wrapping_sub(self.ring().consumed.load(Acquire))
-    }
+// SAFETY: free slots are those that the consumer has released (acquire of `consumed`). Items are those whose header was
+// acquired, or a later block's, which the producer stores after it. Only the consumer's calls reach the notes, and none
+// of them within another.
+unsafe impl<T: Send> Blocks<T> for Ring<T> {
+    const MAY_BE_EXACT: bool = true;
 
     fn capacity(&self) -> usize {
-        self.ring().capacity
+        self.capacity
     }
 
     #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
+    fn consumed(&self) -> &AtomicUsize {
+        &self.consumed
     }
 
-    #[inline(always)]
-    unsafe fn retire(&mut self) {
-        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
-        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
-    }
-}
-
-/// By value, as all that is cold (step 5).
-#[cold]
-#[inline(never)]
-fn retire_producer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
-    shared.body.pushed_to.store(shared.body.run_at(next, line, lap).place());
-    shared.control.close_by_producer();
-}
-
-/// The consumer's half.
-#[doc(hidden)]
-pub struct LaneConsumer<T> {
-    /// Published items.
-    run: Run<T>,
-    /// The place whose position was published last. The same place in the next lap comes after other publications.
-    told: *mut u8,
-    /// The position is published with every pop.
-    exact: bool,
-    /// There is an end behind which nothing may be popped; see [`Notes`].
-    sealed: bool,
-    shared: Arc<Shared<Ring<T>>>,
-}
-
-// SAFETY: as for the producer's half.
-unsafe impl<T: Send> Send for LaneConsumer<T> {}
-
-impl<T> LaneConsumer<T> {
-    #[inline(always)]
-    fn ring(&self) -> &Ring<T> {
-        &self.shared.body
+    fn popped_to(&self) -> &Place {
+        &self.popped_to
     }
 
-    /// Called when the run of this block is used up. Returns whether there is more.
-    #[inline(always)]
-    fn refill(&mut self) -> bool {
-        if let Some(more) = self.run.advance(self.sealed, self.told) {
-            return more;
-        }
-        let (found, told) = self.shared.next_run(self.run.next, self.run.line, self.run.base, self.told);
-        self.run.set(found);
-        self.told = told;
-        !self.run.is_empty()
+    fn pushed_to(&self) -> &Place {
+        &self.pushed_to
     }
-}
 
-impl<T> Shared<Ring<T>> {
-    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks.
-    /// Publishes the position where it is due; `told` is the place that was published last.
+    /// The free slots from a place on, as far as they lie before the end of the ring's memory.
     #[cold]
     #[inline(never)]
-    fn next_run(&self, next: *mut u8, line: *mut u8, lap: usize, told: *mut u8) -> (Run<T>, *mut u8) {
-        let ring = &self.body;
+    fn free_run(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
+        let run = self.run_at(next, line, lap);
+        let inside = position::<T>(run.place()).wrapping_sub(self.consumed.load(Acquire));
+        let free = self.capacity - inside;
+        let room = run.room();
+        if free <= room {
+            run.until(free)
+        } else {
+            run.through(1 + (free - room) / Block::<T>::ITEMS, self.last_block())
+        }
+    }
+
+    fn pushed_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
+        self.run_at(next, line, lap)
+    }
+
+    fn popped_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
+        self.run_at(next, line, lap)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_run(shared: &Shared<Self>, next: *mut u8, line: *mut u8, lap: usize, told: *mut u8) -> (Run<T>, *mut u8) {
+        let ring = &shared.body;
         let run = ring.run_at(next, line, lap);
         if run.line != line {
             // SAFETY: the block that ends there is used up. Its position may have been published, with the last pop
@@ -512,7 +361,7 @@ impl<T> Shared<Ring<T>> {
         // The end of a block is the start of the next one.
         let mut told = if told == next { run.next } else { told };
         if popped == 0 && at & ring.release_every.wrapping_sub(1) == 0 && run.next != told {
-            told = self.publish_position(&run);
+            told = publish_position(shared, &run);
         }
         // No further than to the next publication of the position. A power of two: a division would take as long as the
         // rest.
@@ -523,150 +372,34 @@ impl<T> Shared<Ring<T>> {
             (*notes).find(run, ring.policy, every - (at & (every - 1)), ring.last_block(), published)
         });
         if found.is_empty() && found.next != told {
-            told = self.publish_position(&found);
+            told = publish_position(shared, &found);
         }
         (found, told)
     }
 
-    /// By value, see step 5.
-    #[cold]
-    #[inline(never)]
-    fn publish_exactly(&self, next: *mut u8, line: *mut u8, lap: usize) {
-        self.publish_position(&self.body.run_at(next, line, lap));
-    }
-
-    /// Returns the place.
-    #[inline(always)]
-    fn publish_position(&self, run: &Run<T>) -> *mut u8 {
-        let released = position::<T>(run.place());
-        self.body.consumed.store(released, Release);
-        self.control.slots_freed(released);
-        run.next
-    }
-}
-
-// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it.
-// The producer writes to their slots again only after it has acquired `consumed` behind them.
-unsafe impl<T: Send> RawConsumer<T> for LaneConsumer<T> {
-    const RUN: usize = Block::<T>::ITEMS;
-
-    #[inline(always)]
-    fn is_readable(&mut self) -> bool {
-        !self.run.is_empty() || self.refill()
-    }
-
-    #[inline(always)]
-    fn readable(&mut self) -> usize {
-        if self.is_readable() { self.run.len() } else { 0 }
-    }
-
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        n
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.run.slot(i)
-    }
-
-    #[inline(always)]
-    unsafe fn release(&mut self, n: usize) {
-        self.run.pass(n);
-        if self.exact {
-            self.shared.publish_exactly(self.run.next, self.run.line, self.run.base);
-            self.told = self.run.next;
+    fn published_end(&self, run: &Run<T>) -> (usize, usize) {
+        let at = run.place().0;
+        // Full blocks are a prefix of those ahead: the last one is found by bisection.
+        let (mut full, mut not) = (0, self.blocks + 1);
+        while not - full > 1 {
+            let middle = full + (not - full) / 2;
+            if self.published(at.wrapping_add(middle - 1), run.base) == Block::<T>::ITEMS {
+                full = middle;
+            } else {
+                not = middle;
+            }
+        }
+        let block = at.wrapping_add(full);
+        match self.published(block, run.base) {
+            // Filled up since the bisection saw it.
+            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
+            n => (block, n),
         }
     }
 
     #[inline(always)]
-    unsafe fn release_moved(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
-        if most == 0 || !self.is_readable() {
-            return 0;
-        }
-        let mut run = self.run;
-        // SAFETY: an item is readable, so the run is not empty; the rest is the caller's promise.
-        let moved = unsafe { run.move_to(to, most) };
-        self.run.set(run);
-        if self.exact {
-            self.shared.publish_exactly(self.run.next, self.run.line, self.run.base);
-            self.told = self.run.next;
-        }
-        moved
-    }
-
-    #[inline(always)]
-    fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize {
-        if self.exact {
-            return release_each(self, most, each);
-        }
-        if most == 0 || !self.is_readable() {
-            return 0;
-        }
-        // SAFETY: an item is readable, so the run is not empty.
-        unsafe { self.run.give(most, each) }
-    }
-
-    fn pace(&self) -> (usize, u32) {
-        // SAFETY: only the consumer reaches its notes.
-        self.ring().notes.with(|notes| unsafe { (*notes).pace() })
-    }
-
-    #[inline(always)]
-    fn position(&self) -> usize {
-        position::<T>(self.run.place())
-    }
-
-    fn len(&self) -> usize {
-        // SAFETY: only the consumer reaches its notes.
-        let sealed = self.ring().notes.with(|notes| unsafe { (*notes).sealed });
-        let end = sealed.unwrap_or_else(|| self.ring().published_end(&self.run));
-        position::<T>(end).wrapping_sub(self.position())
-    }
-
-    fn seal(&mut self) -> usize {
-        let end = self.ring().published_end(&self.run);
-        // SAFETY: only the consumer reaches its notes.
-        self.ring().notes.with_mut(|notes| unsafe { (*notes).sealed = Some(end) });
-        self.sealed = true;
-        position::<T>(end)
-    }
-
-    fn capacity(&self) -> usize {
-        self.ring().capacity
-    }
-
-    #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-
-    #[inline(always)]
-    unsafe fn retire(&mut self) {
-        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
-        unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
-    }
-}
-
-/// By value, as all that is cold (step 5).
-#[cold]
-#[inline(never)]
-fn retire_consumer<T>(shared: Arc<Shared<Ring<T>>>, next: *mut u8, line: *mut u8, lap: usize) {
-    let run = shared.body.run_at(next, line, lap);
-    let place = run.place();
-    shared.body.popped_lap.store(run.base, Relaxed);
-    shared.body.popped_to.store(place);
-    shared.control.close_by_consumer(position::<T>(place));
-}
-
-impl<T> fmt::Debug for LaneProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneProducer").field("place", &self.run.place()).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for LaneConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneConsumer").field("place", &self.run.place()).finish_non_exhaustive()
+    fn notes<R>(&self, call: impl FnOnce(&mut Notes) -> R) -> R {
+        // SAFETY: only the consumer reaches its notes, one call at a time.
+        self.notes.with_mut(|notes| call(unsafe { &mut *notes }))
     }
 }

@@ -74,21 +74,20 @@
 //!   segment is written again.
 //! - Parking and closing: see [`crate::wait`].
 
-use super::blocks::{Block, Notes, Place, Policy, Run, leave, position};
-use super::design::{Design, RawConsumer, RawProducer, Request, Shared, sealed};
+use super::blocks::{
+    Block, Blocks, BlocksConsumer, BlocksProducer, Notes, Place, Policy, Run, halves, leave, position, publish_position,
+};
+use super::design::{Design, Request, Shared, sealed};
 use super::handle::Options;
 use super::lane;
 use super::stats::{NoStats, Recorder};
 use crate::bound::Unbounded;
-use crate::end::Control;
 use crate::error::ChannelError;
 use crate::mem::buffer::drop_all;
 use crate::mem::segments::{Contents, Pool, Segment, Turn};
-use crate::sync::{Acquire, Arc, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, Slot, UnsafeCell};
+use crate::sync::{Acquire, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
 use crate::wait::{Adaptive, Strategy};
-use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 use core::ptr;
 
 /// The unbounded lane as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
@@ -214,7 +213,10 @@ impl<T> Contents for Block<T> {
     }
 }
 
-struct Chain<T> {
+/// What both ends share.
+#[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a queue")]
+pub struct Chain<T> {
     pool: Pool<Block<T>>,
     /// Blocks in a segment.
     blocks: usize,
@@ -226,7 +228,6 @@ struct Chain<T> {
     /// The producer's alone, and the consumer's.
     writer: Padded<UnsafeCell<Writer>>,
     reader: Padded<UnsafeCell<Reader>>,
-    /// Where each end stood when its handle was dropped.
     popped_to: Place,
     pushed_to: Place,
     items: PhantomData<T>,
@@ -297,20 +298,6 @@ impl<T> Chain<T> {
         }
     }
 
-    /// The free slots from a place on, the end of a block: those up to the end of the segment, or as far as headers are
-    /// written; or none, if there is no memory.
-    #[cold]
-    #[inline(never)]
-    fn free_run(&self, next: *mut u8, line: *mut u8) -> Run<T> {
-        // SAFETY: only the producer reaches what it keeps in mind, and nothing in here does a second time. It stands in
-        // its segment, which is alive.
-        self.writer.with_mut(|writer| unsafe {
-            let writer = &mut *writer;
-            let run = self.run_at(writer.segment, next, line);
-            if run.room() == 0 { self.next_segment(run, writer) } else { self.writable(run, writer) }
-        })
-    }
-
     /// Goes on to the oldest segment that is free, or to a new one; stays where it is if there is none.
     ///
     /// # Safety
@@ -358,41 +345,6 @@ impl<T> Chain<T> {
         }
         let blocks = if written < left { left.min(WRITE) } else { left };
         run.through(blocks, last)
-    }
-
-    /// The place behind the last published item, seen from block `at` of a segment; never the end of a block, but the
-    /// start of the next one.
-    fn published_end(&self, at: usize, segment: *mut Segment) -> (usize, usize) {
-        // SAFETY: the producer's segment now or a moment ago: this side has not left it, so it is alive.
-        let (tail, base) = unsafe {
-            let tail = self.tail.load(Acquire);
-            (tail, (*tail).base.load(Relaxed))
-        };
-        let start = Pool::<Block<T>>::start(tail);
-        // Whatever lies before the producer's segment is full.
-        let mut full = if tail == segment { at.wrapping_sub(base) } else { 0 };
-        // SAFETY: `index` is below `blocks`, and less than `REACH` ahead of a block that the producer has entered.
-        let published = |index: usize| unsafe {
-            Block::<T>::published(start.add(index * Block::<T>::STRIDE), base.wrapping_add(index))
-        };
-        let is_full = |index: usize| published(index) == Block::<T>::ITEMS;
-        // If the last of those that surely have headers is full, all are. The block before `full` was entered.
-        let reach = Block::<T>::REACH - 1;
-        while full + reach <= self.blocks && is_full(full + reach - 1) {
-            full += reach;
-        }
-        while full < self.blocks && is_full(full) {
-            full += 1;
-        }
-        let block = base.wrapping_add(full);
-        if full == self.blocks {
-            return (block, 0);
-        }
-        match published(full) {
-            // Filled up since it was looked at.
-            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
-            n => (block, n),
-        }
     }
 }
 
@@ -443,10 +395,10 @@ impl Unbounded for Linked {}
 
 impl<T: Send> Design<T> for Linked {
     type Tuning = Tuning;
-    type Producer = LinkedProducer<T>;
-    type Consumer = LinkedConsumer<T>;
+    type Producer = BlocksProducer<T, Chain<T>>;
+    type Consumer = BlocksConsumer<T, Chain<T>>;
 
-    fn create(request: Request<'_, Tuning>) -> Result<(LinkedProducer<T>, LinkedConsumer<T>), ChannelError> {
+    fn create(request: Request<'_, Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError> {
         let Request { start, control, tuning, .. } = request;
         if tuning.segment == Some(0) || tuning.cached == Some(0) {
             return Err(ChannelError::BadSegment);
@@ -473,8 +425,8 @@ impl<T: Send> Design<T> for Linked {
             tail: Padded(AtomicPtr::new(segment)),
             writer: Padded(UnsafeCell::new(writer)),
             reader: Padded(UnsafeCell::new(reader)),
-            popped_to: Place::new(start),
-            pushed_to: Place::new(start),
+            popped_to: Place::new(start, start),
+            pushed_to: Place::new(start, start),
             items: PhantomData,
         };
         // From here on the chain frees the first segment.
@@ -482,17 +434,14 @@ impl<T: Send> Design<T> for Linked {
         let turn = chain.pool.keep_first(spare);
         // SAFETY: the segments have so many blocks, and no other thread knows them or the chain. The spare one will be
         // the second.
-        let (run, free) = unsafe {
+        let free = unsafe {
             chain.reader.with_mut(|reader| (*reader).turn = turn);
             (*segment).base.store(start, Relaxed);
             Chain::<T>::write_headers(first, start, blocks);
             Chain::<T>::write_headers(Pool::<Block<T>>::start(spare), start.wrapping_add(blocks), blocks);
-            let run = chain.run_from(segment);
-            (run, run.through(blocks, chain.last_block(first)))
+            chain.run_from(segment).through(blocks, chain.last_block(first))
         };
-        let shared = Shared::new(control, chain);
-        let producer = LinkedProducer { run: free, shared: shared.clone() };
-        Ok((producer, LinkedConsumer { told: run.next, run, sealed: false, shared }))
+        Ok(halves(control, chain, free, false))
     }
 
     fn release_lag(_: usize, _: &Tuning) -> usize {
@@ -500,163 +449,57 @@ impl<T: Send> Design<T> for Linked {
     }
 }
 
-/// The producer's half.
-#[doc(hidden)]
-pub struct LinkedProducer<T> {
-    /// Free slots.
-    run: Run<T>,
-    shared: Arc<Shared<Chain<T>>>,
-}
-
-// SAFETY: the pointers point into the chain that `shared` keeps alive; the rest is Send.
-unsafe impl<T: Send> Send for LinkedProducer<T> {}
-
-impl<T> LinkedProducer<T> {
-    /// Called when the run of this block is used up. Returns whether there is more.
-    #[inline(always)]
-    fn refill(&mut self) -> bool {
-        if self.run.enter_next() {
-            return true;
-        }
-        if !self.shared.control.is_halted() {
-            let found = self.shared.body.free_run(self.run.next, self.run.line);
-            self.run.set(found);
-        }
-        !self.run.is_empty()
-    }
-}
-
-// SAFETY: a run covers only slots of a segment that no consumer has entered, or from which it reads an item only after
-// it has acquired a header that covers it, which `publish` stores with release. A segment is used again only after it
-// was acquired from the slot where the consumer released it.
-unsafe impl<T: Send> RawProducer<T> for LinkedProducer<T> {
-    const RUN: usize = Block::<T>::ITEMS;
-
-    #[inline(always)]
-    fn is_writable(&mut self) -> bool {
-        !self.run.is_empty() || self.refill()
-    }
-
-    #[inline(always)]
-    fn writable(&mut self) -> usize {
-        if self.is_writable() { self.run.len() } else { 0 }
-    }
-
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        n
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.run.slot(i)
-    }
-
-    #[inline(always)]
-    unsafe fn publish(&mut self, n: usize) {
-        // SAFETY: the caller's.
-        unsafe { self.run.publish(n) };
-    }
-
-    #[inline(always)]
-    unsafe fn publish_moved(&mut self, from: *const T, most: usize) -> usize {
-        if most == 0 || !self.is_writable() {
-            return 0;
-        }
-        let mut run = self.run;
-        // SAFETY: a slot is writable, so the run is not empty; the rest is the caller's promise.
-        let moved = unsafe { run.publish_moved(from, most) };
-        self.run.set(run);
-        moved
-    }
-
-    unsafe fn retract(&mut self, n: usize) {
-        self.run.retract(n);
-    }
-
-    #[inline(always)]
-    fn halt(&mut self) {
-        self.shared.control.halt();
-        self.run.halt();
-    }
-
-    fn position(&self) -> usize {
-        position::<T>(self.run.place())
-    }
-
-    fn len(&self) -> usize {
-        self.position().wrapping_sub(self.shared.body.consumed.load(Acquire))
-    }
+// SAFETY: free slots are those of a segment that no consumer has entered yet, or that was acquired from the pool, where
+// the consumer released it. Items are those whose header was acquired, or a later block's, which the producer stores
+// after it. Only a side's own calls reach what it keeps in mind, and none of them within another.
+unsafe impl<T: Send> Blocks<T> for Chain<T> {
+    const MAY_BE_EXACT: bool = false;
 
     fn capacity(&self) -> usize {
         UNBOUNDED
     }
 
     #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
+    fn consumed(&self) -> &AtomicUsize {
+        &self.consumed
     }
 
-    #[inline(always)]
-    unsafe fn retire(&mut self) {
-        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
-        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line) };
-    }
-}
-
-/// By value, as all that is cold (step 5 of the lane).
-#[cold]
-#[inline(never)]
-fn retire_producer<T>(shared: Arc<Shared<Chain<T>>>, next: *mut u8, line: *mut u8) {
-    let chain = &shared.body;
-    // SAFETY: the producer, which stands in its segment, is the one that reaches this.
-    let place = chain.writer.with(|writer| unsafe { chain.run_at((*writer).segment, next, line) }).place();
-    chain.pushed_to.store(place);
-    shared.control.close_by_producer();
-}
-
-/// The consumer's half.
-#[doc(hidden)]
-pub struct LinkedConsumer<T> {
-    /// Published items.
-    run: Run<T>,
-    /// The place whose position was published last. The same place comes again after other publications.
-    told: *mut u8,
-    /// There is an end behind which nothing may be popped; see [`Notes`].
-    sealed: bool,
-    shared: Arc<Shared<Chain<T>>>,
-}
-
-// SAFETY: as for the producer's half.
-unsafe impl<T: Send> Send for LinkedConsumer<T> {}
-
-impl<T> LinkedConsumer<T> {
-    /// Called when the run of this block is used up. Returns whether there is more.
-    #[inline(always)]
-    fn refill(&mut self) -> bool {
-        if let Some(more) = self.run.advance(self.sealed, self.told) {
-            return more;
-        }
-        let (found, told) = self.shared.next_run(self.run.next, self.run.line, self.told);
-        self.run.set(found);
-        self.told = told;
-        !self.run.is_empty()
+    fn popped_to(&self) -> &Place {
+        &self.popped_to
     }
 
-    fn published_end(&self) -> (usize, usize) {
-        // SAFETY: only the consumer reaches what it keeps in mind.
-        let segment = self.shared.body.reader.with(|reader| unsafe { (*reader).segment });
-        self.shared.body.published_end(self.run.place().0, segment)
+    fn pushed_to(&self) -> &Place {
+        &self.pushed_to
     }
-}
 
-impl<T> Shared<Chain<T>> {
-    /// Leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many blocks.
-    /// Publishes the position where it is due; `told` is the place that was published last.
+    /// The free slots from a place on, the end of a block: those up to the end of the segment, or as far as headers are
+    /// written; or none, if there is no memory.
     #[cold]
     #[inline(never)]
-    fn next_run(&self, next: *mut u8, line: *mut u8, told: *mut u8) -> (Run<T>, *mut u8) {
-        let chain = &self.body;
+    fn free_run(&self, next: *mut u8, line: *mut u8, _: usize) -> Run<T> {
+        // SAFETY: only the producer reaches what it keeps in mind, and nothing in here does a second time. It stands in
+        // its segment, which is alive.
+        self.writer.with_mut(|writer| unsafe {
+            let writer = &mut *writer;
+            let run = self.run_at(writer.segment, next, line);
+            if run.room() == 0 { self.next_segment(run, writer) } else { self.writable(run, writer) }
+        })
+    }
+
+    fn pushed_at(&self, next: *mut u8, line: *mut u8, _: usize) -> Run<T> {
+        // SAFETY: the producer, which stands in its segment, is the one that reaches this.
+        self.writer.with(|writer| unsafe { self.run_at((*writer).segment, next, line) })
+    }
+
+    fn popped_at(&self, next: *mut u8, line: *mut u8, _: usize) -> Run<T> {
+        // SAFETY: the consumer, which stands in its segment, is the one that reaches this.
+        self.reader.with(|reader| unsafe { self.run_at((*reader).segment, next, line) })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn next_run(shared: &Shared<Self>, next: *mut u8, line: *mut u8, _: usize, told: *mut u8) -> (Run<T>, *mut u8) {
+        let chain = &shared.body;
         // SAFETY: only the consumer reaches what it keeps in mind, and nothing in here does a second time. It stands in
         // its segment, which is alive, and its own up to there until it gives it back: so are the blocks that it
         // leaves.
@@ -671,7 +514,7 @@ impl<T> Shared<Chain<T>> {
             if run.room() == 0 {
                 let link = (*reader.segment).next.load(Acquire);
                 if link.is_null() {
-                    return (run, if next == told { told } else { self.publish_position(&run) });
+                    return (run, if next == told { told } else { publish_position(shared, &run) });
                 }
                 leave::<T>(line, run.delta);
                 // Everything in it was popped, and the producer has left it. The only pointers to it were this side's
@@ -679,7 +522,7 @@ impl<T> Shared<Chain<T>> {
                 chain.pool.give_back(&mut reader.turn, reader.segment);
                 reader.segment = link;
                 run = chain.run_from(link);
-                told = self.publish_position(&run);
+                told = publish_position(shared, &run);
             }
             let last = chain.last_block(Pool::<Block<T>>::start(reader.segment));
             let left = run.blocks_to(last) + 1;
@@ -700,133 +543,50 @@ impl<T> Shared<Chain<T>> {
                 reader.notes.find(run, Policy { take, ..chain.policy }, left, last, published)
             };
             if found.is_empty() && found.next != told {
-                told = self.publish_position(&found);
+                told = publish_position(shared, &found);
             }
             (found, told)
         })
     }
 
-    /// Returns the place.
-    #[inline(always)]
-    fn publish_position(&self, run: &Run<T>) -> *mut u8 {
-        let released = position::<T>(run.place());
-        self.body.consumed.store(released, Release);
-        self.control.slots_freed(released);
-        run.next
-    }
-}
-
-// SAFETY: a run covers only items whose header was acquired, or a later block's, which the producer stores after it.
-// The producer writes to their slots again only after it has acquired their segment from the pool.
-unsafe impl<T: Send> RawConsumer<T> for LinkedConsumer<T> {
-    const RUN: usize = Block::<T>::ITEMS;
-
-    #[inline(always)]
-    fn is_readable(&mut self) -> bool {
-        !self.run.is_empty() || self.refill()
-    }
-
-    #[inline(always)]
-    fn readable(&mut self) -> usize {
-        if self.is_readable() { self.run.len() } else { 0 }
-    }
-
-    #[inline(always)]
-    fn adjacent(&self, n: usize) -> usize {
-        n
-    }
-
-    #[inline(always)]
-    unsafe fn slot(&self, i: usize) -> *const Slot<T> {
-        self.run.slot(i)
-    }
-
-    #[inline(always)]
-    unsafe fn release(&mut self, n: usize) {
-        self.run.pass(n);
-    }
-
-    #[inline(always)]
-    unsafe fn release_moved(&mut self, to: *mut MaybeUninit<T>, most: usize) -> usize {
-        if most == 0 || !self.is_readable() {
-            return 0;
+    fn published_end(&self, run: &Run<T>) -> (usize, usize) {
+        // SAFETY: only the consumer reaches what it keeps in mind.
+        let segment = self.reader.with(|reader| unsafe { (*reader).segment });
+        // SAFETY: the producer's segment now or a moment ago: this side has not left it, so it is alive.
+        let (tail, base) = unsafe {
+            let tail = self.tail.load(Acquire);
+            (tail, (*tail).base.load(Relaxed))
+        };
+        let start = Pool::<Block<T>>::start(tail);
+        // Whatever lies before the producer's segment is full.
+        let mut full = if tail == segment { run.place().0.wrapping_sub(base) } else { 0 };
+        // SAFETY: `index` is below `blocks`, and less than `REACH` ahead of a block that the producer has entered.
+        let published = |index: usize| unsafe {
+            Block::<T>::published(start.add(index * Block::<T>::STRIDE), base.wrapping_add(index))
+        };
+        let is_full = |index: usize| published(index) == Block::<T>::ITEMS;
+        // If the last of those that surely have headers is full, all are. The block before `full` was entered.
+        let reach = Block::<T>::REACH - 1;
+        while full + reach <= self.blocks && is_full(full + reach - 1) {
+            full += reach;
         }
-        let mut run = self.run;
-        // SAFETY: an item is readable, so the run is not empty; the rest is the caller's promise.
-        let moved = unsafe { run.move_to(to, most) };
-        self.run.set(run);
-        moved
-    }
-
-    #[inline(always)]
-    fn release_each(&mut self, most: usize, each: &mut impl FnMut(T)) -> usize {
-        if most == 0 || !self.is_readable() {
-            return 0;
+        while full < self.blocks && is_full(full) {
+            full += 1;
         }
-        // SAFETY: an item is readable, so the run is not empty.
-        unsafe { self.run.give(most, each) }
-    }
-
-    fn pace(&self) -> (usize, u32) {
-        // SAFETY: only the consumer reaches what it keeps in mind.
-        self.shared.body.reader.with(|reader| unsafe { (*reader).notes.pace() })
-    }
-
-    #[inline(always)]
-    fn position(&self) -> usize {
-        position::<T>(self.run.place())
-    }
-
-    fn len(&self) -> usize {
-        // SAFETY: only the consumer reaches what it keeps in mind.
-        let sealed = self.shared.body.reader.with(|reader| unsafe { (*reader).notes.sealed });
-        let end = sealed.unwrap_or_else(|| self.published_end());
-        position::<T>(end).wrapping_sub(self.position())
-    }
-
-    fn seal(&mut self) -> usize {
-        let end = self.published_end();
-        // SAFETY: only the consumer reaches what it keeps in mind.
-        self.shared.body.reader.with_mut(|reader| unsafe { (*reader).notes.sealed = Some(end) });
-        self.sealed = true;
-        position::<T>(end)
-    }
-
-    fn capacity(&self) -> usize {
-        UNBOUNDED
+        let block = base.wrapping_add(full);
+        if full == self.blocks {
+            return (block, 0);
+        }
+        match published(full) {
+            // Filled up since it was looked at.
+            n if n == Block::<T>::ITEMS => (block.wrapping_add(1), 0),
+            n => (block, n),
+        }
     }
 
     #[inline(always)]
-    fn control(&self) -> &Control {
-        &self.shared.control
-    }
-
-    #[inline(always)]
-    unsafe fn retire(&mut self) {
-        // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
-        unsafe { retire_consumer(ptr::read(&self.shared), self.run.next, self.run.line) };
-    }
-}
-
-/// By value, as all that is cold (step 5 of the lane).
-#[cold]
-#[inline(never)]
-fn retire_consumer<T>(shared: Arc<Shared<Chain<T>>>, next: *mut u8, line: *mut u8) {
-    let chain = &shared.body;
-    // SAFETY: the consumer, which stands in its segment, is the one that reaches this.
-    let place = chain.reader.with(|reader| unsafe { chain.run_at((*reader).segment, next, line) }).place();
-    chain.popped_to.store(place);
-    shared.control.close_by_consumer(position::<T>(place));
-}
-
-impl<T> fmt::Debug for LinkedProducer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LinkedProducer").field("place", &self.run.place()).finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Debug for LinkedConsumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LinkedConsumer").field("place", &self.run.place()).finish_non_exhaustive()
+    fn notes<R>(&self, call: impl FnOnce(&mut Notes) -> R) -> R {
+        // SAFETY: only the consumer reaches what it keeps in mind, one call at a time.
+        self.reader.with_mut(|reader| call(unsafe { &mut (*reader).notes }))
     }
 }

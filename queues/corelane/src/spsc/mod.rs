@@ -136,7 +136,7 @@
 //! | `design.rs` | what an algorithm has to provide |
 //! | `ring.rs`, `slots.rs` | the index ring below `locked`, `lamport`, `multiline` and `mcring`; its slots |
 //! | `cells.rs` | slots with flags, below `fastforward` and `bqueue` |
-//! | `blocks.rs` | blocks and runs of them, below `lane` and `linked` |
+//! | `blocks.rs` | blocks, runs of them, and the halves, below `lane` and `linked` |
 //! | `slices.rs`, `stats.rs` | many items in place; what an end counts, as a type |
 //! | `stream/` | messages of bytes, with handles of its own |
 //! | one file each | `lane`, `linked`, `locked`, `lamport`, `fastforward`, `multiline`, `mcring`, `bqueue` |

@@ -21,7 +21,7 @@ use super::slots::Slots;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::sync::{Acquire, Arc, AtomicUsize, Slot, UnsafeCell, spin_loop};
-use core::fmt::{self, Debug};
+use core::fmt::Debug;
 use core::ptr;
 
 /// How the two ends of an index ring learn of each other's position.
@@ -208,6 +208,7 @@ impl<T: Send, A: Algorithm> Design<T> for A {
 
 /// The producer's half.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct RingProducer<T, A: Algorithm> {
     at: Writer<A>,
     shared: Arc<Shared<Ring<T, A>>>,
@@ -329,6 +330,7 @@ fn retire_producer<B>(shared: Arc<Shared<B>>) {
 
 /// The consumer's half.
 #[doc(hidden)]
+#[expect(missing_debug_implementations, reason = "a part of a handle")]
 pub struct RingConsumer<T, A: Algorithm> {
     at: Reader<A>,
     shared: Arc<Shared<Ring<T, A>>>,
@@ -429,16 +431,4 @@ unsafe impl<T: Send, A: Algorithm> RawConsumer<T> for RingConsumer<T, A> {
 fn retire_consumer<T, A: Algorithm>(shared: Arc<Shared<Ring<T, A>>>, position: usize) {
     shared.control.close_by_consumer(position);
     A::leave(&shared.body.words, position);
-}
-
-impl<T, A: Algorithm> fmt::Debug for RingProducer<T, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RingProducer").field("position", &self.at.position).finish_non_exhaustive()
-    }
-}
-
-impl<T, A: Algorithm> fmt::Debug for RingConsumer<T, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RingConsumer").field("position", &self.at.position).finish_non_exhaustive()
-    }
 }

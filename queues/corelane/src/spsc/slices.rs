@@ -22,9 +22,9 @@ use super::design::{Design, RawConsumer, RawProducer};
 use super::handle::{Consumer, Producer};
 use super::stats::Recorder;
 use crate::error::{Closed, TryPopError, TryPushError};
+use crate::macros::debug;
 use crate::mem::buffer::drop_all;
 use crate::wait::{Adaptive, Strategy};
-use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::{Deref, DerefMut};
 
@@ -184,11 +184,7 @@ impl<T, D: Contiguous<T>, W, S: Recorder> ReservedSlice<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Contiguous<T>, W, S: Recorder> fmt::Debug for ReservedSlice<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReservedSlice").field("len", &self.len).finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Contiguous<T>, W, S: Recorder] ReservedSlice<['_, T, D, W, S]>: self, len: self.len }
 
 /// The oldest items of the queue, in place; see [`Consumer::peek_slice`]. Never empty.
 ///
@@ -258,8 +254,4 @@ impl<T, D: Contiguous<T>, W, S: Recorder> DerefMut for PeekedSlice<'_, T, D, W, 
     }
 }
 
-impl<T, D: Contiguous<T>, W, S: Recorder> fmt::Debug for PeekedSlice<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PeekedSlice").field("len", &self.len).finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Contiguous<T>, W, S: Recorder] PeekedSlice<['_, T, D, W, S]>: self, len: self.len }

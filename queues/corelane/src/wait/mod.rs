@@ -88,7 +88,6 @@ pub(crate) use timer::Doubt;
 pub(crate) use waker::{WakerCell, wake_quietly};
 
 use crate::sync;
-#[cfg(feature = "std")]
 use crate::sync::Instant;
 #[cfg(feature = "std")]
 use core::cell::Cell;
@@ -135,16 +134,12 @@ pub enum Next {
 pub struct WaitState {
     looks: u32,
     /// When the present slice of spinning began.
-    #[cfg(feature = "std")]
     since: Option<Instant>,
     /// CPU time that this wait has used.
-    #[cfg(feature = "std")]
     used: Duration,
     /// CPU time that this wait may use.
-    #[cfg(feature = "std")]
     budget: Duration,
     /// Another thread ran when this one last yielded.
-    #[cfg(feature = "std")]
     crowded: bool,
 }
 

@@ -33,6 +33,7 @@ use super::sleeper::Borrowed;
 use super::sleeper::{BOUND, Own, park_limit};
 use super::{Adaptive, Sleeper, Strategy};
 use crate::end::wait::{Awaitable, wait_for};
+use crate::macros::debug;
 use crate::start::START_32;
 use crate::sync::Instant;
 use alloc::boxed::Box;
@@ -890,8 +891,4 @@ impl<W: Strategy> Drop for Select<'_, W> {
     }
 }
 
-impl<W: Strategy> fmt::Debug for Select<'_, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Select").field("ends", &self.count).field("biased", &self.biased).finish_non_exhaustive()
-    }
-}
+debug! { [W: Strategy] Select<['_, W]>: self, ends: self.count, biased: self.biased }

@@ -72,6 +72,56 @@ pub trait Selectable: sealed::Sealed {
     }
 }
 
+/// Makes a select wait for an end: by its [`Look`](crate::end::wait::Look), or as for a part of it that is one.
+macro_rules! selectable {
+    ([$($generics:tt)*] $end:ty) => {
+        impl<$($generics)*> $crate::wait::selectable::sealed::Sealed for $end {}
+
+        impl<$($generics)*> $crate::wait::Selectable for $end {
+            fn ready(&mut self, room: usize) -> bool {
+                $crate::end::wait::look(self, room).is_some()
+            }
+
+            fn arm(&mut self, room: usize, sleeper: $crate::wait::Sleeper) {
+                $crate::end::wait::Look::wake_for(self, room);
+                $crate::end::wait::Look::shared(self).arm(sleeper);
+            }
+
+            fn disarm(&mut self, _: $crate::wait::Sleeper) {
+                $crate::end::wait::Look::shared(self).disarm();
+            }
+
+            #[track_caller]
+            fn needs(&self, amount: usize) -> usize {
+                $crate::end::wait::Look::room_of(self, amount)
+            }
+        }
+    };
+    ([$($generics:tt)*] $end:ty, $part:ident) => {
+        impl<$($generics)*> $crate::wait::selectable::sealed::Sealed for $end {}
+
+        impl<$($generics)*> $crate::wait::Selectable for $end {
+            fn ready(&mut self, room: usize) -> bool {
+                self.$part.ready(room)
+            }
+
+            fn arm(&mut self, room: usize, sleeper: $crate::wait::Sleeper) {
+                self.$part.arm(room, sleeper);
+            }
+
+            fn disarm(&mut self, sleeper: $crate::wait::Sleeper) {
+                self.$part.disarm(sleeper);
+            }
+
+            #[track_caller]
+            fn needs(&self, amount: usize) -> usize {
+                self.$part.needs(amount)
+            }
+        }
+    };
+}
+pub(crate) use selectable;
+
 pub(crate) mod sealed {
     pub trait Sealed {}
 

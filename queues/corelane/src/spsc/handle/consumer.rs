@@ -2,27 +2,21 @@
 
 use super::{NotSync, aside};
 use crate::end::Control;
-#[cfg(feature = "std")]
-use crate::end::wait::look;
-use crate::end::wait::{Look, Waited, wait_until};
-#[cfg(feature = "std")]
-use crate::error::PopTimeoutError;
-use crate::error::{Closed, TryPopError};
+use crate::end::End;
+use crate::end::wait::{Ended, Look, wait_until};
+use crate::error::{Closed, PopTimeoutError, TryPopError};
+use crate::items::{Items, Pops};
+use crate::macros::debug;
 use crate::mem::buffer::drop_while;
 use crate::spsc::design::{Design, RawConsumer};
 use crate::spsc::lane::Lane;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
-#[cfg(feature = "std")]
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Strategy};
-#[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper};
 use alloc::vec::Vec;
-use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ops::{Deref, DerefMut};
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// The receiving end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
@@ -268,13 +262,11 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     }
 
     /// Second half of a close, unless it is over.
-    #[cfg(feature = "std")]
     pub(crate) fn end_close(&mut self) {
         Control::end_close(&mut *self.raw, RawConsumer::control, RawConsumer::seal);
     }
 
     /// What both ends share.
-    #[cfg(feature = "std")]
     pub(crate) fn control(&self) -> &Control {
         self.raw.control()
     }
@@ -325,12 +317,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
             match self.try_pop() {
                 Ok(item) => return Ok(item),
                 Err(TryPopError::Closed) => return Err(PopTimeoutError::Closed),
-                Err(TryPopError::Empty | TryPopError::Busy) => {}
-            }
-            match self.wait(deadline) {
-                Waited::Ready => {}
-                Waited::Closed => return Err(PopTimeoutError::Closed),
-                Waited::Timeout => return Err(PopTimeoutError::Timeout),
+                Err(TryPopError::Empty | TryPopError::Busy) => self.wait(deadline)?,
             }
         }
     }
@@ -341,7 +328,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     pub fn pop_batch(&mut self, items: &mut Vec<T>, max: usize) -> Result<usize, Closed> {
-        self.wait_for_one(max, |end| end.pop_some(items, max))
+        Ok(self.wait_for_one(max, None, |end| end.pop_some(items, max))?)
     }
 
     /// As [`pop_batch`](Self::pop_batch), but waits at most this long for the first item. Never gives up early.
@@ -367,17 +354,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
         timeout: Duration,
     ) -> Result<usize, PopTimeoutError> {
         let deadline = Instant::now().checked_add(timeout);
-        loop {
-            let popped = self.pop_some(items, max);
-            if popped > 0 || max == 0 {
-                return Ok(popped);
-            }
-            match self.wait(deadline) {
-                Waited::Ready => {}
-                Waited::Closed => return Err(PopTimeoutError::Closed),
-                Waited::Timeout => return Err(PopTimeoutError::Timeout),
-            }
-        }
+        Ok(self.wait_for_one(max, deadline, |end| end.pop_some(items, max))?)
     }
 
     /// As [`try_pop_each`](Self::try_pop_each), but waits for the first item by the queue's strategy.
@@ -385,7 +362,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     pub fn pop_each(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, Closed> {
-        self.wait_for_one(max, |end| end.give_some(max, &mut each))
+        Ok(self.wait_for_one(max, None, |end| end.give_some(max, &mut each))?)
     }
 
     /// As [`try_pop_slice`](Self::try_pop_slice), but waits for the first item by the queue's strategy.
@@ -396,7 +373,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     where
         T: Copy,
     {
-        self.wait_for_one(items.len(), |end| end.fill_some(items))
+        Ok(self.wait_for_one(items.len(), None, |end| end.fill_some(items))?)
     }
 
     /// The oldest item, in place; waits for one by the queue's strategy. It stays in the queue unless it is
@@ -420,18 +397,23 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// assert_eq!(consumer.into_iter().sum::<i32>(), 5);
     /// ```
     pub fn iter(&mut self) -> Iter<'_, T, D, W, S> {
-        Iter(self)
+        Items(self)
     }
 
     /// Pops by `some`, which is 0 if there is nothing.
     #[inline(always)]
-    fn wait_for_one(&mut self, max: usize, mut some: impl FnMut(&mut Self) -> usize) -> Result<usize, Closed> {
+    fn wait_for_one(
+        &mut self,
+        max: usize,
+        deadline: Option<Instant>,
+        mut some: impl FnMut(&mut Self) -> usize,
+    ) -> Result<usize, Ended> {
         loop {
             let popped = some(self);
             if popped > 0 || max == 0 {
                 return Ok(popped);
             }
-            self.wait_for_item()?;
+            self.wait(deadline)?;
         }
     }
 
@@ -440,27 +422,14 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Consumer<T, D, W, S> {
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     pub fn wait_for_item(&mut self) -> Result<(), Closed> {
-        #[cfg(feature = "std")]
-        let waited = self.wait(None);
-        #[cfg(not(feature = "std"))]
-        let waited = self.wait();
-        match waited {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        }
+        Ok(self.wait(None)?)
     }
 
     #[inline(always)]
-    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), Ended> {
         aside(self, |end| {
             let wait = end.wait.clone();
-            wait_until(
-                end,
-                1,
-                &wait,
-                #[cfg(feature = "std")]
-                deadline,
-            )
+            wait_until(end, 1, &wait, deadline)
         })
     }
 }
@@ -520,53 +489,22 @@ impl<T, D: Design<T>, W, S: Recorder> Consumer<T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Consumer<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("design", &core::any::type_name::<D>())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug! { [T, D: Design<T>, W, S: Recorder] Consumer<[T, D, W, S]>: self,
+    design: core::any::type_name::<D>(), capacity: self.capacity(), closed: self.is_closed()
 }
 
 /// The items of a queue in order, see [`Consumer::iter`].
-pub struct Iter<'a, T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(&'a mut Consumer<T, D, W, S>);
-
-impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for Iter<'_, T, D, W, S> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.0.pop().ok()
-    }
-}
-
-impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for Iter<'_, T, D, W, S> {}
-
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Iter<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Iter").field(self.0).finish()
-    }
-}
+pub type Iter<'a, T, D = Lane, W = Adaptive, S = NoStats> = Items<&'a mut Consumer<T, D, W, S>>;
 
 /// The items of a queue in order, with its receiving end: see [`Consumer::iter`].
-pub struct IntoIter<T, D: Design<T> = Lane, W = Adaptive, S: Recorder = NoStats>(Consumer<T, D, W, S>);
+pub type IntoIter<T, D = Lane, W = Adaptive, S = NoStats> = Items<Consumer<T, D, W, S>>;
 
-impl<T, D: Design<T>, W: Strategy, S: Recorder> Iterator for IntoIter<T, D, W, S> {
+impl<T, D: Design<T>, W: Strategy, S: Recorder> Pops for Consumer<T, D, W, S> {
     type Item = T;
 
     #[inline]
-    fn next(&mut self) -> Option<T> {
-        self.0.pop().ok()
-    }
-}
-
-impl<T, D: Design<T>, W: Strategy, S: Recorder> core::iter::FusedIterator for IntoIter<T, D, W, S> {}
-
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for IntoIter<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IntoIter").field(&self.0).finish()
+    fn next_item(&mut self) -> Option<T> {
+        self.pop().ok()
     }
 }
 
@@ -575,7 +513,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> IntoIterator for Consumer<T, D, 
     type IntoIter = IntoIter<T, D, W, S>;
 
     fn into_iter(self) -> Self::IntoIter {
-        IntoIter(self)
+        Items(self)
     }
 }
 
@@ -647,11 +585,7 @@ impl<T, D: Design<T>, W, S: Recorder> DerefMut for Peeked<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Peeked<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peeked").finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Design<T>, W, S: Recorder] Peeked<['_, T, D, W, S]>: self }
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     fn is_ready(&mut self, _: usize) -> bool {
@@ -665,25 +599,14 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Consumer<T, D, W, S> {
     fn waits(&mut self) {
         self.stats.waited();
     }
+
+    fn shared(&self) -> &End {
+        &self.raw.control().consumer
+    }
 }
 
 #[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> crate::wait::selectable::sealed::Sealed for Consumer<T, D, W, S> {}
-
-#[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> Selectable for Consumer<T, D, W, S> {
-    fn ready(&mut self, room: usize) -> bool {
-        look(self, room).is_some()
-    }
-
-    fn arm(&mut self, _: usize, sleeper: Sleeper) {
-        self.raw.control().consumer.arm(sleeper);
-    }
-
-    fn disarm(&mut self, _: Sleeper) {
-        self.raw.control().consumer.disarm();
-    }
-}
+crate::wait::selectable::selectable!([T, D: Design<T>, W, S: Recorder] Consumer<T, D, W, S>);
 
 #[cfg(all(test, feature = "std", not(any(corelane_loom, corelane_shuttle))))]
 mod tests {

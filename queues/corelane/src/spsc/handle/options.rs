@@ -59,7 +59,6 @@ impl<O, W, S> Options<O, W, S> {
     }
 
     /// What [`lane::Tuning::compact`](crate::spsc::lane::Tuning::compact) asks of a lane, where the design may be any.
-    #[cfg(feature = "std")]
     pub(crate) fn compact(mut self) -> Self {
         self.compact = true;
         self

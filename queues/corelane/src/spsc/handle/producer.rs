@@ -1,26 +1,19 @@
 //! The sending end.
 
 use super::{NotSync, aside};
-#[cfg(feature = "std")]
-use crate::end::wait::look;
-use crate::end::wait::{Look, Waited, wait_until};
-#[cfg(feature = "std")]
-use crate::error::PushTimeoutError;
-use crate::error::{Closed, TryPushError};
+use crate::end::End;
+use crate::end::wait::{Ended, Look, wait_until};
+use crate::error::{Closed, PushTimeoutError, TryPushError};
+use crate::macros::debug;
 use crate::mem::moving::Moving;
 use crate::spsc::design::{Design, RawProducer};
 use crate::spsc::lane::Lane;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
-#[cfg(feature = "std")]
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Strategy};
-#[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper};
 use alloc::vec::Vec;
-use core::fmt;
 use core::mem::{ManuallyDrop, MaybeUninit};
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// The sending end of a queue. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
@@ -263,7 +256,6 @@ impl<T, D: Design<T>, W, S: Recorder> Producer<T, D, W, S> {
     }
 
     /// Whether the consumer sleeps, or is about to. A hint: it may be over by now.
-    #[cfg(feature = "std")]
     #[inline(always)]
     pub(crate) fn consumer_sleeps(&self) -> bool {
         self.raw.control().consumer.sleeps()
@@ -317,10 +309,8 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
                 Err(TryPushError::Closed(item)) => return Err(PushTimeoutError::Closed(item)),
                 Err(TryPushError::Full(refused) | TryPushError::Busy(refused)) => item = refused,
             }
-            match self.wait(1, deadline) {
-                Waited::Ready => {}
-                Waited::Closed => return Err(PushTimeoutError::Closed(item)),
-                Waited::Timeout => return Err(PushTimeoutError::Timeout(item)),
+            if let Err(ended) = self.wait(1, deadline) {
+                return Err(ended.with(item));
             }
         }
     }
@@ -341,15 +331,7 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     /// assert!(pushes.join().unwrap().is_ok());
     /// ```
     pub fn push_batch(&mut self, items: &mut Vec<T>) -> Result<(), Closed> {
-        let mut moving = Moving::new(items);
-        loop {
-            // SAFETY: `moving` counts what is pushed as moved out.
-            match unsafe { self.push_moved(&mut moving) } {
-                Ok(()) if moving.is_over() => return Ok(()),
-                Err(TryPushError::Closed(())) => return Err(Closed(())),
-                _ => self.wait_for_room(1)?,
-            }
-        }
+        Ok(self.push_all(items, None)?)
     }
 
     /// Pushes all of the items, in order, waiting at most this long for free slots. Never gives up early; how late
@@ -370,18 +352,18 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     #[cfg(feature = "std")]
     pub fn push_batch_timeout(&mut self, items: &mut Vec<T>, timeout: Duration) -> Result<(), PushTimeoutError<()>> {
         let deadline = Instant::now().checked_add(timeout);
+        self.push_all(items, deadline).map_err(|ended| ended.with(()))
+    }
+
+    #[inline]
+    fn push_all(&mut self, items: &mut Vec<T>, deadline: Option<Instant>) -> Result<(), Ended> {
         let mut moving = Moving::new(items);
         loop {
             // SAFETY: `moving` counts what is pushed as moved out.
             match unsafe { self.push_moved(&mut moving) } {
                 Ok(()) if moving.is_over() => return Ok(()),
-                Err(TryPushError::Closed(())) => return Err(PushTimeoutError::Closed(())),
-                _ => {}
-            }
-            match self.wait(1, deadline) {
-                Waited::Ready => {}
-                Waited::Closed => return Err(PushTimeoutError::Closed(())),
-                Waited::Timeout => return Err(PushTimeoutError::Timeout(())),
+                Err(TryPushError::Closed(())) => return Err(Ended::Closed),
+                _ => self.wait(1, deadline)?,
             }
         }
     }
@@ -442,29 +424,15 @@ impl<T, D: Design<T>, W: Strategy, S: Recorder> Producer<T, D, W, S> {
     #[track_caller]
     pub fn wait_for_room(&mut self, slots: usize) -> Result<(), Closed<()>> {
         assert!(slots <= self.capacity(), "`slots` is more than the capacity: wait for at most `capacity()`");
-        #[cfg(feature = "std")]
-        let waited = self.wait(slots, None);
-        #[cfg(not(feature = "std"))]
-        let waited = self.wait(slots);
-        match waited {
-            Waited::Closed => Err(Closed(())),
-            // There is room for what will be refused.
-            _ if self.is_closed() => Err(Closed(())),
-            _ => Ok(()),
-        }
+        // There is room for what will be refused.
+        if self.wait(slots, None).is_err() || self.is_closed() { Err(Closed(())) } else { Ok(()) }
     }
 
     #[inline(always)]
-    pub(crate) fn wait(&mut self, room: usize, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+    pub(crate) fn wait(&mut self, room: usize, deadline: Option<Instant>) -> Result<(), Ended> {
         aside(self, |end| {
             let wait = end.wait.clone();
-            wait_until(
-                end,
-                room,
-                &wait,
-                #[cfg(feature = "std")]
-                deadline,
-            )
+            wait_until(end, room, &wait, deadline)
         })
     }
 }
@@ -494,14 +462,8 @@ impl<T, D: Design<T>, W, S: Recorder> Drop for Producer<T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Producer<T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Producer")
-            .field("design", &core::any::type_name::<D>())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
+debug! { [T, D: Design<T>, W, S: Recorder] Producer<[T, D, W, S]>: self,
+    design: core::any::type_name::<D>(), capacity: self.capacity(), closed: self.is_closed()
 }
 
 /// A free slot of the queue, see [`Producer::reserve`].
@@ -559,11 +521,7 @@ impl<T, D: Design<T>, W, S: Recorder> Reserved<'_, T, D, W, S> {
     }
 }
 
-impl<T, D: Design<T>, W, S: Recorder> fmt::Debug for Reserved<'_, T, D, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserved").finish_non_exhaustive()
-    }
-}
+debug! { [T, D: Design<T>, W, S: Recorder] Reserved<['_, T, D, W, S]>: self }
 
 impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
     fn is_ready(&mut self, room: usize) -> bool {
@@ -581,30 +539,21 @@ impl<T, D: Design<T>, W, S: Recorder> Look for Producer<T, D, W, S> {
     fn waits(&mut self) {
         self.stats.waited();
     }
-}
 
-#[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> crate::wait::selectable::sealed::Sealed for Producer<T, D, W, S> {}
-
-#[cfg(feature = "std")]
-impl<T, D: Design<T>, W, S: Recorder> Selectable for Producer<T, D, W, S> {
-    fn ready(&mut self, room: usize) -> bool {
-        look(self, room).is_some()
+    fn shared(&self) -> &End {
+        &self.raw.control().producer
     }
 
-    fn arm(&mut self, room: usize, sleeper: Sleeper) {
-        let end = &self.raw.control().producer;
-        end.wake_at(self.raw.position().wrapping_add(room).wrapping_sub(self.raw.capacity()));
-        end.arm(sleeper);
-    }
-
-    fn disarm(&mut self, _: Sleeper) {
-        self.raw.control().producer.disarm();
+    fn wake_for(&self, room: usize) {
+        self.shared().wake_at(self.raw.position().wrapping_add(room).wrapping_sub(self.raw.capacity()));
     }
 
     #[track_caller]
-    fn needs(&self, slots: usize) -> usize {
+    fn room_of(&self, slots: usize) -> usize {
         assert!(slots <= self.capacity(), "`room` is more than the capacity: wait for at most `capacity()`");
         slots
     }
 }
+
+#[cfg(feature = "std")]
+crate::wait::selectable::selectable!([T, D: Design<T>, W, S: Recorder] Producer<T, D, W, S>);

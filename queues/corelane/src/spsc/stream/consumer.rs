@@ -2,27 +2,20 @@
 
 use super::body::{ALIGN, Body, EMPTY, UNLIMITED, Word, header, position};
 use super::rx::Rx;
-use crate::end::Control;
-use crate::end::wait::{Look, Waited, wait_until};
-#[cfg(feature = "std")]
-use crate::error::PopTimeoutError;
-use crate::error::{Closed, TryPopError};
+use crate::end::wait::{Ended, Look, wait_until};
+use crate::end::{Control, End};
+use crate::error::{Closed, PopTimeoutError, TryPopError};
+use crate::macros::debug;
 use crate::spsc::design::Shared;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
-#[cfg(feature = "std")]
-use crate::sync::Instant;
-use crate::sync::{Acquire, Arc};
+use crate::sync::{Acquire, Arc, Instant};
 use crate::wait::{Adaptive, Strategy};
-#[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper};
 use core::cell::Cell;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::Deref;
 use core::ptr;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// The receiving end. `Send`, not `Sync`, not `Clone`: one thread at a time pops.
 ///
@@ -183,18 +176,18 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     #[inline]
     pub fn pop(&mut self) -> Result<&[u8], Closed> {
-        let found = self.await_message()?;
+        let found = self.await_message(None)?;
         Ok(self.take(found))
     }
 
     #[inline(always)]
-    pub(super) fn await_message(&mut self) -> Result<usize, Closed> {
+    pub(super) fn await_message(&mut self, deadline: Option<Instant>) -> Result<usize, Ended> {
         loop {
             let found = self.next();
             if found != EMPTY {
                 return Ok(found);
             }
-            self.wait_for_message()?;
+            self.wait(deadline)?;
         }
     }
 
@@ -216,18 +209,8 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     /// ```
     #[cfg(feature = "std")]
     pub fn pop_timeout(&mut self, timeout: Duration) -> Result<&[u8], PopTimeoutError> {
-        let deadline = Instant::now().checked_add(timeout);
-        loop {
-            let found = self.next();
-            if found != EMPTY {
-                return Ok(self.take(found));
-            }
-            match self.wait(deadline) {
-                Waited::Ready => {}
-                Waited::Closed => return Err(PopTimeoutError::Closed),
-                Waited::Timeout => return Err(PopTimeoutError::Timeout),
-            }
-        }
+        let found = self.await_message(Instant::now().checked_add(timeout))?;
+        Ok(self.take(found))
     }
 
     /// The oldest message; waits for one by the queue's strategy. It stays in the queue unless it is
@@ -236,7 +219,7 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     pub fn peek(&mut self) -> Result<Peeked<'_, W, S>, Closed> {
-        let found = self.await_message()?;
+        let found = self.await_message(None)?;
         Ok(self.peeked(found))
     }
 
@@ -246,7 +229,7 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     pub fn pop_batch(&mut self, max: usize) -> Result<Messages<'_, W, S>, Closed> {
         if max > 0 {
-            self.await_message()?;
+            self.await_message(None)?;
         }
         Ok(Messages { left: max, popped: 0, consumer: self })
     }
@@ -256,27 +239,14 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
     /// # Errors
     /// `Closed` once the queue is closed and everything it had accepted has been popped.
     pub fn wait_for_message(&mut self) -> Result<(), Closed> {
-        #[cfg(feature = "std")]
-        let waited = self.wait(None);
-        #[cfg(not(feature = "std"))]
-        let waited = self.wait();
-        match waited {
-            Waited::Closed => Err(Closed(())),
-            _ => Ok(()),
-        }
+        Ok(self.wait(None)?)
     }
 
     #[cold]
     #[inline(never)]
-    fn wait(&mut self, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), Ended> {
         let wait = self.wait.clone();
-        wait_until(
-            self,
-            1,
-            &wait,
-            #[cfg(feature = "std")]
-            deadline,
-        )
+        wait_until(self, 1, &wait, deadline)
     }
 }
 
@@ -318,14 +288,7 @@ fn retire_consumer(shared: Arc<Shared<Body>>, at: *mut Word) {
     shared.control.close_by_consumer(position(segment, at));
 }
 
-impl<W, S: Recorder> fmt::Debug for Consumer<W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("limit", &self.limit())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Consumer<[W, S]>: self, limit: self.limit(), closed: self.is_closed() }
 
 /// The oldest message of the queue; see [`Consumer::peek`].
 ///
@@ -365,11 +328,7 @@ impl<W, S: Recorder> Deref for Peeked<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Peeked<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Peeked").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Peeked<['_, W, S]>: self, len: self.len() }
 
 /// Messages popped one after the other; see [`Consumer::pop_batch`]. What is not taken from it stays in the queue.
 pub struct Messages<'a, W = Adaptive, S: Recorder = NoStats> {
@@ -411,11 +370,7 @@ impl<W, S: Recorder> Drop for Messages<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Messages<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Messages").field("left", &self.left).finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Messages<['_, W, S]>: self, left: self.left }
 
 impl<W, S: Recorder> Look for Consumer<W, S> {
     fn is_ready(&mut self, _: usize) -> bool {
@@ -429,22 +384,11 @@ impl<W, S: Recorder> Look for Consumer<W, S> {
     fn waits(&mut self) {
         self.stats.waited();
     }
+
+    fn shared(&self) -> &End {
+        &self.raw.shared.control.consumer
+    }
 }
 
 #[cfg(feature = "std")]
-impl<W, S: Recorder> crate::wait::selectable::sealed::Sealed for Consumer<W, S> {}
-
-#[cfg(feature = "std")]
-impl<W, S: Recorder> Selectable for Consumer<W, S> {
-    fn ready(&mut self, room: usize) -> bool {
-        crate::end::wait::look(self, room).is_some()
-    }
-
-    fn arm(&mut self, _: usize, sleeper: Sleeper) {
-        self.raw.shared.control.consumer.arm(sleeper);
-    }
-
-    fn disarm(&mut self, _: Sleeper) {
-        self.raw.shared.control.consumer.disarm();
-    }
-}
+crate::wait::selectable::selectable!([W, S: Recorder] Consumer<W, S>);

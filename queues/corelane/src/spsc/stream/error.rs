@@ -1,5 +1,6 @@
 //! Why a message was not pushed.
 
+use crate::end::wait::Ended;
 use core::fmt;
 
 /// Why a message was not pushed, or no room for it reserved.
@@ -18,19 +19,22 @@ pub enum PushError {
     Closed,
 }
 
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Full => "the queue has no room for the message",
-            Self::Timeout => "the queue had no room for the message when the time was up",
-            Self::TooLarge => "the message is larger than the queue's limit, or than any memory",
-            Self::NoMemory => "there is not enough memory for the message",
-            Self::Closed => "the queue is closed",
-        })
+crate::error::without_item!(PushError {
+    Full: "the queue has no room for the message",
+    Timeout: "the queue had no room for the message when the time was up",
+    TooLarge: "the message is larger than the queue's limit, or than any memory",
+    NoMemory: "there is not enough memory for the message",
+    Closed: "the queue is closed",
+});
+
+impl From<Ended> for PushError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Closed => Self::Closed,
+            Ended::Timeout => Self::Timeout,
+        }
     }
 }
-
-impl core::error::Error for PushError {}
 
 /// Why [`Producer::push_batch`](super::Producer::push_batch) did not push all messages, and how many it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

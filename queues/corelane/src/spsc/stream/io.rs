@@ -4,9 +4,9 @@ use super::body::EMPTY;
 use super::consumer::Consumer;
 use super::error::PushError;
 use super::producer::{Producer, Reserved};
+use crate::macros::debug;
 use crate::spsc::stats::{NoStats, Recorder};
 use crate::wait::{Adaptive, Strategy};
-use core::fmt;
 
 /// A sink of bytes; see [`Producer::writer`]. What cannot be pushed is an error of the kind `BrokenPipe`,
 /// `OutOfMemory`, or `FileTooLarge` beyond the limit.
@@ -56,11 +56,7 @@ impl<W: Strategy, S: Recorder> std::io::Write for Writer<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Writer<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Writer<['_, W, S]>: self }
 
 /// A source of bytes; see [`Consumer::reader`]. Of a message that was read in part, dropping it pops the rest.
 pub struct Reader<'a, W = Adaptive, S: Recorder = NoStats> {
@@ -92,7 +88,7 @@ impl<W: Strategy, S: Recorder> Consumer<W, S> {
 impl<W: Strategy, S: Recorder> std::io::BufRead for Reader<'_, W, S> {
     fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
         loop {
-            let Ok(found) = self.consumer.await_message() else { return Ok(&[]) };
+            let Ok(found) = self.consumer.await_message(None) else { return Ok(&[]) };
             if self.read < found - 1 {
                 let message = self.consumer.raw.at;
                 // SAFETY: the header was found there.
@@ -133,11 +129,7 @@ impl<W, S: Recorder> Drop for Reader<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Reader<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reader").finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Reader<['_, W, S]>: self }
 
 /// Appends; there is no more room where `write` returns 0.
 impl<W, S: Recorder> std::io::Write for Reserved<'_, W, S> {

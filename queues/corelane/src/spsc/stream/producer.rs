@@ -3,23 +3,19 @@
 use super::body::{ALIGN, Body, UNLIMITED, Word, header, words};
 use super::error::{PushBatchError, PushError};
 use super::tx::{Tx, copy_in};
-use crate::end::wait::{Look, Waited, wait_until};
+use crate::end::End;
+use crate::end::wait::{Ended, Look, wait_until};
 use crate::error::Closed;
+use crate::macros::debug;
 use crate::spsc::design::Shared;
 use crate::spsc::stats::{Counting, NoStats, Recorder, Stats};
-#[cfg(feature = "std")]
-use crate::sync::Instant;
-use crate::sync::{Arc, Relaxed, Release};
+use crate::sync::{Arc, Instant, Relaxed, Release};
 use crate::wait::{Adaptive, Strategy};
-#[cfg(feature = "std")]
-use crate::wait::{Selectable, Sleeper};
 use core::cell::Cell;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr;
-#[cfg(feature = "std")]
-use std::time::Duration;
+use core::time::Duration;
 
 /// The sending end. `Send`, not `Sync`, not `Clone`: one thread at a time pushes.
 ///
@@ -240,13 +236,8 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             match self.try_push(message) {
-                Err(PushError::Full) => {}
+                Err(PushError::Full) => self.wait(words(message.len()), deadline)?,
                 done => return done,
-            }
-            match self.wait(words(message.len()), deadline) {
-                Waited::Ready => {}
-                Waited::Closed => return Err(PushError::Closed),
-                Waited::Timeout => return Err(PushError::Timeout),
             }
         }
     }
@@ -302,28 +293,15 @@ impl<W: Strategy, S: Recorder> Producer<W, S> {
     /// # Errors
     /// As for [`push`](Self::push).
     pub fn wait_for_room(&mut self, len: usize) -> Result<(), PushError> {
-        #[cfg(feature = "std")]
-        let waited = self.wait(words(len), None);
-        #[cfg(not(feature = "std"))]
-        let waited = self.wait(words(len));
-        match waited {
-            Waited::Closed => Err(PushError::Closed),
-            _ if self.is_closed() => Err(PushError::Closed),
-            _ => self.room_for(len),
-        }
+        self.wait(words(len), None)?;
+        if self.is_closed() { Err(PushError::Closed) } else { self.room_for(len) }
     }
 
     #[cold]
     #[inline(never)]
-    fn wait(&mut self, need: usize, #[cfg(feature = "std")] deadline: Option<Instant>) -> Waited {
+    fn wait(&mut self, need: usize, deadline: Option<Instant>) -> Result<(), Ended> {
         let wait = self.wait.clone();
-        wait_until(
-            self,
-            need,
-            &wait,
-            #[cfg(feature = "std")]
-            deadline,
-        )
+        wait_until(self, need, &wait, deadline)
     }
 }
 
@@ -359,14 +337,7 @@ fn retire_producer(shared: Arc<Shared<Body>>) {
     shared.control.close_by_producer();
 }
 
-impl<W, S: Recorder> fmt::Debug for Producer<W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Producer")
-            .field("limit", &self.limit())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Producer<[W, S]>: self, limit: self.limit(), closed: self.is_closed() }
 
 /// Messages that are written and not yet published. Publishes them when what makes the next one panics.
 struct Batch<'a, W, S: Recorder> {
@@ -515,14 +486,10 @@ impl<W, S: Recorder> Reserved<'_, W, S> {
     }
 }
 
-impl<W, S: Recorder> fmt::Debug for Reserved<'_, W, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reserved").field("len", &self.len).finish_non_exhaustive()
-    }
-}
+debug! { [W, S: Recorder] Reserved<['_, W, S]>: self, len: self.len }
 
+/// `need` is in words.
 impl<W, S: Recorder> Look for Producer<W, S> {
-    /// `need` is in words.
     fn is_ready(&mut self, need: usize) -> bool {
         // What is refused for another reason is not waited for.
         self.raw.has_room(need) || self.raw.make_room(need) != Err(PushError::Full)
@@ -535,32 +502,22 @@ impl<W, S: Recorder> Look for Producer<W, S> {
     fn waits(&mut self) {
         self.stats.waited();
     }
-}
 
-#[cfg(feature = "std")]
-impl<W, S: Recorder> crate::wait::selectable::sealed::Sealed for Producer<W, S> {}
-
-// `need` is in words.
-#[cfg(feature = "std")]
-impl<W, S: Recorder> Selectable for Producer<W, S> {
-    fn ready(&mut self, need: usize) -> bool {
-        crate::end::wait::look(self, need).is_some()
+    fn shared(&self) -> &End {
+        &self.raw.control().producer
     }
 
-    fn arm(&mut self, need: usize, sleeper: Sleeper) {
-        let end = &self.raw.control().producer;
-        end.wake_at(self.raw.position().wrapping_add(need).wrapping_sub(self.raw.shared.body.limit));
-        end.arm(sleeper);
-    }
-
-    fn disarm(&mut self, _: Sleeper) {
-        self.raw.control().producer.disarm();
+    fn wake_for(&self, need: usize) {
+        self.shared().wake_at(self.raw.position().wrapping_add(need).wrapping_sub(self.raw.shared.body.limit));
     }
 
     #[track_caller]
-    fn needs(&self, bytes: usize) -> usize {
+    fn room_of(&self, bytes: usize) -> usize {
         let need = words(bytes);
         assert!(need <= self.raw.shared.body.limit, "`room` is above the queue's limit: wait for less, or raise it");
         need
     }
 }
+
+#[cfg(feature = "std")]
+crate::wait::selectable::selectable!([W, S: Recorder] Producer<W, S>);
