@@ -169,7 +169,7 @@ fn a_select_over_a_linked_queue_without_memory_waits_for_pops() {
             });
             assert_eq!(within(FEW, || select.wait()).unwrap(), key);
         });
-        assert!(within(FEW, || select[key].try_push([0; 4096])).is_ok());
+        assert!(within(FEW, || select[key].try_push([0; 4096]).is_ok()));
     });
 }
 
