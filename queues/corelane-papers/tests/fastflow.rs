@@ -7,6 +7,9 @@ mod histories;
 #[path = "../../corelane/tests/support/one_to_one.rs"]
 #[expect(dead_code, reason = "it has no bound, no close and no count")]
 mod one_to_one;
+#[allow(dead_code, reason = "no call is drawn")]
+#[path = "../../corelane/tests/support/random.rs"]
+mod random;
 #[path = "../../corelane/tests/support/sequences.rs"]
 mod sequences;
 #[path = "../../corelane/tests/support/watchdog.rs"]
@@ -14,10 +17,11 @@ mod watchdog;
 
 use corelane::error::ChannelError;
 use corelane_papers::fastflow;
-use histories::{Clock, Gate, is_linearizable};
-use one_to_one::{OneToOne, Step};
+use histories::{Clock, Event};
+use one_to_one::Step;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use random::Random;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
@@ -128,47 +132,27 @@ fn random_sequences_are_answered_as_by_a_deque() {
 /// Two threads, and a checker of linearizability that judges what each call answered.
 #[test]
 fn histories_are_linearizable() {
-    const HISTORIES: usize = 1000;
-    const CALLS: u64 = 12;
+    const HISTORIES: usize = 1500;
+    fn push(tx: &mut fastflow::Producer<u64>, _: &mut Random, next: &mut u64, clock: &Clock) -> Event<Vec<Step>> {
+        let item = Box::new(*next);
+        *next += 1;
+        clock.time(|| {
+            let number = *item;
+            tx.push(item).unwrap();
+            vec![Step::Push(number)]
+        })
+    }
+    fn pop(rx: &mut fastflow::Consumer<u64>, _: &mut Random, next: &mut u64, clock: &Clock) -> Event<Vec<Step>> {
+        let (begin, end, item) = clock.time(|| rx.pop());
+        let step = item.map_or(Step::Nothing(*next), |item| Step::Pop(*item));
+        *next += u64::from(matches!(step, Step::Pop(_)));
+        (begin, end, vec![step])
+    }
     for round in 0..HISTORIES {
         let (mut tx, mut rx) = fastflow::channel(1 + round % 3);
-        let (clock, gate) = (Clock::default(), Gate::new(2));
-        let unbounded = Step::Start { bound: u64::MAX, lag: 0, late: 0, inside: 0 };
-        let (begin, end, ()) = clock.time(|| ());
-        let mut events = vec![(begin, end, unbounded)];
-        // None at all in every other round.
-        let most = 1 + 60 * (round as u64 % 2);
-        let pause = |call: u64| (0..(round as u64 * 7 + call * 11) % most).for_each(|_| std::hint::spin_loop());
-        thread::scope(|scope| {
-            let producer = scope.spawn(|| {
-                gate.pass();
-                let push = |number| {
-                    pause(number);
-                    let item = Box::new(number);
-                    clock.time(|| {
-                        tx.push(item).unwrap();
-                        Step::Push(number)
-                    })
-                };
-                (0..CALLS).map(push).collect::<Vec<_>>()
-            });
-            gate.pass();
-            let mut popped = 0;
-            for call in 0..CALLS {
-                pause(call);
-                let (begin, end, item) = clock.time(|| rx.pop());
-                let step = item.map_or(Step::Nothing(popped), |item| Step::Pop(*item));
-                popped += u64::from(matches!(step, Step::Pop(_)));
-                events.push((begin, end, step));
-            }
-            events.extend(producer.join().unwrap());
-        });
-        // What is left is there.
-        let (begin, end, ()) = clock.time(|| ());
-        events.extend(std::iter::from_fn(|| rx.pop()).map(|item| (begin, end, Step::Pop(*item))));
-        let (begin, end, ()) = clock.time(|| ());
-        events.push((begin, end, Step::Nothing(CALLS)));
-        assert!(is_linearizable::<OneToOne>(events.iter().copied()), "begin, end, call and answer: {events:?}");
+        let start = Step::Start { bound: u64::MAX, lag: 0, late: 0, inside: 0 };
+        let randoms = [1, 2].map(|seed| Random::new((2 * round + seed) as u64));
+        one_to_one::judge(start, randoms, (&mut tx, push), (&mut rx, pop), |rx| rx.pop().map(|item| *item));
     }
     println!("{HISTORIES} histories judged");
 }

@@ -208,58 +208,37 @@ fn parameters(batch_size: usize) -> Parameters {
     Parameters { batch_size, batch_max: batch_size, increment: 2, ticks: 0 }
 }
 
-mod basic_rings {
-    use super::*;
+macro_rules! exact_rings {
+    ($($name:ident: $ring:ident),+) => {
+        $(mod $name {
+            use super::*;
 
-    #[test]
-    fn answer_as_printed() {
-        for max in [2, 3, 8, 13] {
-            every_answer_is_the_printed_one::<u64>(basic_ring::channel(max).unwrap(), Exact { capacity: max - 1 });
-        }
-        every_answer_is_the_printed_one::<[u64; 128]>(basic_ring::channel(5).unwrap(), Exact { capacity: 4 });
-    }
+            #[test]
+            fn answer_as_printed() {
+                for max in [2, 3, 8, 13] {
+                    every_answer_is_the_printed_one::<u64>($ring::channel(max).unwrap(), Exact { capacity: max - 1 });
+                }
+                every_answer_is_the_printed_one::<[u64; 128]>($ring::channel(5).unwrap(), Exact { capacity: 4 });
+            }
 
-    #[test]
-    fn stream_in_order() {
-        a_stream_arrives_in_order::<u64>(basic_ring::channel(2).unwrap());
-        a_stream_arrives_in_order::<u64>(basic_ring::channel(2000).unwrap());
-        a_stream_arrives_in_order::<[u64; 128]>(basic_ring::channel(7).unwrap());
-    }
+            #[test]
+            fn stream_in_order() {
+                a_stream_arrives_in_order::<u64>($ring::channel(2).unwrap());
+                a_stream_arrives_in_order::<u64>($ring::channel(2000).unwrap());
+                a_stream_arrives_in_order::<[u64; 128]>($ring::channel(7).unwrap());
+            }
 
-    #[test]
-    fn need_two_slots() {
-        for max in [0, 1] {
-            assert_eq!(basic_ring::channel::<u64>(max).err(), Some(ChannelError::ZeroCapacity));
-        }
-        assert_eq!(basic_ring::channel::<u64>(usize::MAX).err(), Some(ChannelError::TooLarge));
-    }
+            #[test]
+            fn need_two_slots() {
+                for max in [0, 1] {
+                    assert_eq!($ring::channel::<u64>(max).err(), Some(ChannelError::ZeroCapacity));
+                }
+                assert_eq!($ring::channel::<u64>(usize::MAX).err(), Some(ChannelError::TooLarge));
+            }
+        })+
+    };
 }
-
-mod lock_rings {
-    use super::*;
-
-    #[test]
-    fn answer_as_printed() {
-        for max in [2, 3, 8, 13] {
-            every_answer_is_the_printed_one::<u64>(lock_ring::channel(max).unwrap(), Exact { capacity: max - 1 });
-        }
-        every_answer_is_the_printed_one::<[u64; 128]>(lock_ring::channel(5).unwrap(), Exact { capacity: 4 });
-    }
-
-    #[test]
-    fn stream_in_order() {
-        a_stream_arrives_in_order::<u64>(lock_ring::channel(2).unwrap());
-        a_stream_arrives_in_order::<u64>(lock_ring::channel(2000).unwrap());
-        a_stream_arrives_in_order::<[u64; 128]>(lock_ring::channel(7).unwrap());
-    }
-
-    #[test]
-    fn need_two_slots() {
-        for max in [0, 1] {
-            assert_eq!(lock_ring::channel::<u64>(max).err(), Some(ChannelError::ZeroCapacity));
-        }
-    }
-}
+exact_rings!(basic_rings: basic_ring, lock_rings: lock_ring);
 
 mod fast_forwards {
     use super::*;
@@ -503,20 +482,16 @@ mod b_queues {
     fn answer_as_printed() {
         for size in [2, 3, 8, 13] {
             for batch in 1..size {
-                every_answer_is_the_printed_one::<NonZero<usize>>(
-                    b_queue::channel::<NoBacktracking>(size, parameters(batch)).unwrap(),
-                    Probes::new(size, batch, false),
-                );
-                every_answer_is_the_printed_one::<NonZero<usize>>(
-                    b_queue::channel::<Plain>(size, parameters(batch)).unwrap(),
-                    Probes::new(size, batch, true),
-                );
-                every_answer_is_the_printed_one::<NonZero<usize>>(
-                    b_queue::channel::<Adaptive>(size, parameters(batch)).unwrap(),
-                    Probes::new(size, batch, true),
-                );
+                answers_as_printed::<NoBacktracking>(size, batch, false);
+                answers_as_printed::<Plain>(size, batch, true);
+                answers_as_printed::<Adaptive>(size, batch, true);
             }
         }
+    }
+
+    fn answers_as_printed<B: b_queue::Backtracking>(size: usize, batch: usize, backtracks: bool) {
+        let ends = b_queue::channel::<B>(size, parameters(batch)).unwrap();
+        every_answer_is_the_printed_one::<NonZero<usize>>(ends, Probes::new(size, batch, backtracks));
     }
 
     #[test]

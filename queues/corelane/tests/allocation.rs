@@ -9,18 +9,11 @@ mod allocator;
 #[path = "support/designs.rs"]
 mod designs;
 
-use allocator::{CALLS, LIMIT, LIVE};
+use allocator::{CALLS, LIMIT, LIVE, MANY, Page, SMALL, refused_memory_is_an_error_and_leaves_nothing, within};
 use corelane::error::ChannelError;
 use corelane::spsc::{self, Design, Lane, Options, lane, linked, stream};
 use corelane::wait::{Adaptive, Park, Select};
 use std::panic::catch_unwind;
-
-type Page = [u8; 4096];
-
-/// More than a panic needs for its backtrace.
-const SMALL: usize = 64 << 20;
-/// Pages of more than that.
-const MANY: usize = 100_000;
 
 fn make<T: Send, D: Design<T>>(
     capacity: usize,
@@ -28,26 +21,11 @@ fn make<T: Send, D: Design<T>>(
     spsc::any_channel(capacity, Options::new().tuning(D::Tuning::default()).wait(Adaptive))
 }
 
-fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
-    drop(make::<Page, D>(2));
-    let before = LIVE.get();
-    LIMIT.set(SMALL);
-    let error = make::<Page, D>(MANY).err();
-    LIMIT.set(usize::MAX);
-    assert_eq!(error, Some(ChannelError::NoMemory));
-    assert_eq!(LIVE.get(), before);
-    let (mut tx, mut rx) = make::<Page, D>(100).unwrap();
-    tx.push([7; 4096]).unwrap();
-    assert_eq!(rx.pop(), Ok([7; 4096]));
-    drop((tx, rx));
-    assert_eq!(LIVE.get(), before);
-}
-
 #[test]
 fn a_refusing_allocator_is_no_memory() {
     macro_rules! refused {
         ($name:ident, $design:ident, [bounded $($flags:tt)*]) => {
-            refused_memory_is_an_error_and_leaves_nothing::<spsc::$design>();
+            refused_memory_is_an_error_and_leaves_nothing(make::<Page, spsc::$design>);
         };
         ($name:ident, $design:ident, [unbounded $($flags:tt)*]) => {};
     }
@@ -56,9 +34,7 @@ fn a_refusing_allocator_is_no_memory() {
 
 #[test]
 fn channel_panics_where_there_is_no_memory() {
-    LIMIT.set(SMALL);
-    let made = catch_unwind(|| drop(spsc::channel::<Page>(MANY)));
-    LIMIT.set(usize::MAX);
+    let made = within(SMALL, || catch_unwind(|| drop(spsc::channel::<Page>(MANY))));
     let message = made.unwrap_err().downcast::<String>().unwrap();
     assert_eq!(*message, "there is not enough memory for the queue: choose a smaller capacity, or free memory");
 }
@@ -206,9 +182,7 @@ fn a_push_without_memory_waits_for_the_consumer() {
         linked::channel_with::<Page, _, spsc::NoStats>(Options::new().tuning(PAGES).wait(Park)).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
-            LIMIT.set(4 * 4096);
-            (0..100).for_each(|item| tx.push([item; 4096]).unwrap());
-            LIMIT.set(usize::MAX);
+            within(4 * 4096, || (0..100).for_each(|item| tx.push([item; 4096]).unwrap()));
         });
         std::thread::sleep(std::time::Duration::from_millis(8));
         (0..100).for_each(|item| assert_eq!(rx.pop(), Ok([item; 4096])));
@@ -219,9 +193,8 @@ fn a_push_without_memory_waits_for_the_consumer() {
 #[test]
 fn an_unbounded_queue_without_memory_is_not_made() {
     let before = LIVE.get();
-    LIMIT.set(SEGMENT / 2);
-    let made = linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES));
-    LIMIT.set(usize::MAX);
+    let made =
+        within(SEGMENT / 2, || linked::channel_with::<Page, Adaptive, spsc::NoStats>(Options::new().tuning(PAGES)));
     assert_eq!(made.err(), Some(ChannelError::NoMemory));
     assert_eq!(LIVE.get(), before);
 }
@@ -283,9 +256,7 @@ fn memory_that_is_refused_is_an_error_and_not_the_end_of_a_stream() {
     assert_eq!(rx.pop(), Ok(&[99; 8][..]));
     assert_eq!(rx.pop(), Ok(&[62; 1016][..]));
     assert_eq!(rx.pop(), Ok(&[63; 100_000][..]));
-    LIMIT.set(1024);
-    let made = stream::try_channel().err();
-    LIMIT.set(usize::MAX);
+    let made = within(1024, || stream::try_channel().err());
     assert_eq!(made, Some(ChannelError::NoMemory));
     drop((tx, rx));
     assert_eq!(LIVE.get(), before);

@@ -16,23 +16,20 @@
 mod designs;
 #[path = "support/explore.rs"]
 mod explore;
-#[path = "support/ledger.rs"]
-mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{TryPopError, TryPushError};
 use corelane::spsc::{self, Design, Lane, Linked, Options};
 use corelane::wait::{Park, Select, Spin, Strategy};
-use explore::{explore_with, quick};
-use ledger::{Item, Ledger};
+use explore::{Item, explore_with, quick, spawn_with};
 use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use loom::thread;
 use std::sync::Arc;
 
 /// Explores a model in which an end parks or closes, with so many preemptions: once with fences in the membarrier's
 /// place, and once with less, which hides less.
-fn explore(preemptions: usize, model: fn()) {
-    explore_with(Barrier::Fences, preemptions, model);
+fn explore(preemptions: usize, model: impl Fn() + Clone + Send + Sync + 'static) {
+    explore_with(Barrier::Fences, preemptions, model.clone());
     explore_with(Barrier::ReadModifyWrite, preemptions, model);
 }
 
@@ -116,23 +113,28 @@ fn pop<T: Send, D: Design<T>, W>(consumer: &mut spsc::Consumer<T, D, W>) -> Opti
     }
 }
 
+/// Pops what is there, the item of this number first, and gives back the number of the one that would come next.
+fn drain<D: Design<Item>, W>(consumer: &mut spsc::Consumer<Item, D, W>, mut next: usize) -> usize {
+    while let Ok(item) = consumer.try_pop() {
+        assert_eq!(item.read(), next);
+        next += 1;
+    }
+    next
+}
+
 /// A producer pushes `items` items one by one while the consumer pops them one by one.
 fn one_by_one<D: Tested>(preemptions: usize, start: usize, capacity: usize, items: usize) {
     explore_without_barrier(preemptions, move || {
         let (mut producer, mut consumer) = queue_from::<Item, D, _>(start, capacity, Spin);
-        let ledger = Ledger::default();
-        let pushed = ledger.clone();
         let pusher = thread::spawn(move || {
             for id in 0..items {
-                push(&mut producer, pushed.item(id));
+                push(&mut producer, Item::new(id));
             }
         });
         for id in 0..items {
             assert_eq!(pop(&mut consumer).unwrap().read(), id);
         }
         pusher.join().unwrap();
-        drop(consumer);
-        ledger.assert_each_dropped_once(items);
     });
 }
 
@@ -158,14 +160,13 @@ mod models {
     /// A batch, in whatever pieces it goes and comes.
     pub(super) fn batches_are_handed_over<D: Tested>() {
         explore_without_barrier(2, || {
-            let (mut producer, mut consumer) = queue::<usize, D>(3);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = queue::<usize, D>(3);
+            let pusher = spawn_with(producer, move |producer| {
                 let mut items = &[0, 1, 2, 3, 4][..];
                 while !items.is_empty() {
                     items = &items[producer.try_push_slice(items).unwrap_or(0)..];
                     thread::yield_now();
                 }
-                producer
             });
             let mut items = Vec::new();
             while items.len() < 5 {
@@ -180,10 +181,8 @@ mod models {
     pub(super) fn items_of_a_batch_are_handed_over_with_their_memory<D: Tested>() {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
-                let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
+                let mut items = (0..3).map(Item::new).collect::<Vec<_>>();
                 while !items.is_empty() {
                     let _ = producer.try_push_batch(&mut items);
                     thread::yield_now();
@@ -193,18 +192,14 @@ mod models {
                 assert_eq!(pop(&mut consumer).unwrap().read(), id);
             }
             pusher.join().unwrap();
-            ledger.assert_each_dropped_once(3);
         });
     }
 
     /// Single items behind whole blocks, across the end of a lane's ring.
     pub(super) fn traffic_changes_from_blocks_to_single_items<D: Tested>() {
         explore_without_barrier(2, || {
-            let (mut producer, mut consumer) = after_blocks::<D, _>(Spin);
-            let pusher = thread::spawn(move || {
-                (0..5).for_each(|item| push(&mut producer, item));
-                producer
-            });
+            let (producer, mut consumer) = after_blocks::<D, _>(Spin);
+            let pusher = spawn_with(producer, move |producer| (0..5).for_each(|item| push(producer, item)));
             for item in 0..5 {
                 assert_eq!(pop(&mut consumer), Some(item));
             }
@@ -237,7 +232,7 @@ mod models {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<usize, D>(2);
             producer.try_push(0).unwrap();
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(producer, move |producer| {
                 for _ in 0..2 {
                     let len = producer.len();
                     assert!(len <= 2);
@@ -245,7 +240,6 @@ mod models {
                         producer.try_push(0).unwrap();
                     }
                 }
-                producer
             });
             for _ in 0..2 {
                 let len = consumer.len();
@@ -262,12 +256,10 @@ mod models {
     pub(super) fn items_are_written_and_read_in_place<D: Tested>() {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
                 drop(producer.try_reserve().unwrap());
-                producer.try_reserve().unwrap().write(pushed.item(0)).unwrap();
-                producer.try_reserve().unwrap().write(pushed.item(1)).unwrap();
+                producer.try_reserve().unwrap().write(Item::new(0)).unwrap();
+                producer.try_reserve().unwrap().write(Item::new(1)).unwrap();
             });
             for id in 0..2 {
                 let item = loop {
@@ -280,18 +272,17 @@ mod models {
                 item.release();
             }
             pusher.join().unwrap();
-            ledger.assert_each_dropped_once(2);
         });
     }
 
     /// A guard keeps the other end from nothing, however long it is open.
     pub(super) fn an_open_guard_keeps_nobody_out<D: Tested>() {
         explore_without_barrier(3, || {
-            let (mut producer, mut consumer) = queue::<usize, D>(2);
+            let (mut producer, consumer) = queue::<usize, D>(2);
             producer.try_push(0).unwrap();
             let popped = Arc::new(AtomicBool::new(false));
             let tell = popped.clone();
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 assert_eq!(consumer.try_pop(), Ok(0));
                 tell.store(true, Release);
                 let item = loop {
@@ -301,7 +292,6 @@ mod models {
                     }
                 };
                 assert_eq!(item.pop(), 1);
-                consumer
             });
             let slot = producer.try_reserve().unwrap();
             while !popped.load(Acquire) {
@@ -313,45 +303,59 @@ mod models {
     }
 
     /// Each item is either given back or drained.
-    pub(super) fn consumer_closes_while_items_are_pushed<D: Tested>() {
-        explore(3, || {
+    fn consumer_closes_beside<D: Tested>(push: fn(&mut spsc::Producer<Item, D, Spin>) -> usize) {
+        explore(3, move || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                (0..3)
-                    .take_while(|&id| match producer.try_push(pushed.item(id)) {
-                        Ok(()) => true,
-                        Err(TryPushError::Closed(item)) => {
-                            assert_eq!(item.read(), id);
-                            false
-                        }
-                        Err(refusal) => panic!("the queue has room for all: {refusal}"),
-                    })
-                    .count()
-            });
+            let pusher = thread::spawn(move || push(&mut producer));
             consumer.close();
-            let mut drained = 0;
-            while let Ok(item) = consumer.try_pop() {
-                assert_eq!(item.read(), drained);
-                drained += 1;
-            }
+            let drained = drain(&mut consumer, 0);
             assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
             assert_eq!(pusher.join().unwrap(), drained);
-            drop(consumer);
-            ledger.assert_each_dropped_once((drained + 1).min(3));
+        });
+    }
+
+    pub(super) fn consumer_closes_while_items_are_pushed<D: Tested>() {
+        consumer_closes_beside::<D>(|producer| {
+            let accepted = |&id: &usize| match producer.try_push(Item::new(id)) {
+                Ok(()) => true,
+                Err(TryPushError::Closed(item)) => {
+                    assert_eq!(item.read(), id);
+                    false
+                }
+                Err(refusal) => panic!("the queue has room for all: {refusal}"),
+            };
+            (0..3).take_while(accepted).count()
+        });
+    }
+
+    pub(super) fn consumer_closes_while_a_vector_is_pushed<D: Tested>() {
+        consumer_closes_beside::<D>(|producer| {
+            let mut items = (0..3).map(Item::new).collect::<Vec<_>>();
+            let accepted = producer.try_push_batch(&mut items).unwrap_or(0);
+            // What was refused is left, in order.
+            assert!(items.iter().map(Item::read).eq(accepted..3));
+            accepted
+        });
+    }
+
+    pub(super) fn consumer_closes_while_an_item_is_written_in_place<D: Tested>() {
+        consumer_closes_beside::<D>(|producer| match producer.try_reserve() {
+            Ok(slot) => match slot.write(Item::new(0)) {
+                Ok(()) => 1,
+                Err(refused) => refused.0.read(),
+            },
+            Err(_) => 0,
         });
     }
 
     /// An end that was told Closed is told so for ever, though the consumer freed a slot just before.
     pub(super) fn closed_is_final<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = queue::<usize, D>(1);
+            let (mut producer, consumer) = queue::<usize, D>(1);
             producer.try_push(0).unwrap();
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 consumer.try_pop().unwrap();
                 consumer.close();
-                consumer
             });
             if producer.try_push(1) == Err(TryPushError::Closed(1)) || producer.is_closed() {
                 assert!(producer.is_closed());
@@ -380,26 +384,15 @@ mod models {
     pub(super) fn consumer_closes_in_the_middle_of_a_block<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            assert!(producer.try_push(ledger.item(0)).is_ok());
+            assert!(producer.try_push(Item::new(0)).is_ok());
             assert_eq!(consumer.try_pop().unwrap().read(), 0);
-            let pushed = ledger.clone();
             let pusher =
-                thread::spawn(move || (1..4).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count());
-            let mut popped = 1;
-            while let Ok(item) = consumer.try_pop() {
-                assert_eq!(item.read(), popped);
-                popped += 1;
-            }
+                thread::spawn(move || (1..4).take_while(|&id| producer.try_push(Item::new(id)).is_ok()).count());
+            let popped = drain(&mut consumer, 1);
             consumer.close();
-            while let Ok(item) = consumer.try_pop() {
-                assert_eq!(item.read(), popped);
-                popped += 1;
-            }
+            let popped = drain(&mut consumer, popped);
             assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
             assert_eq!(pusher.join().unwrap() + 1, popped);
-            drop(consumer);
-            ledger.assert_each_dropped_once((popped + 1).min(4));
         });
     }
 
@@ -417,97 +410,37 @@ mod models {
         });
     }
 
-    pub(super) fn consumer_closes_while_a_vector_is_pushed<D: Tested>() {
-        explore(3, || {
-            let (mut producer, mut consumer) = queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
-                let accepted = producer.try_push_batch(&mut items).unwrap_or(0);
-                // What was refused is left, in order.
-                assert!(items.iter().map(Item::read).eq(accepted..3));
-                accepted
-            });
-            consumer.close();
-            let mut drained = 0;
-            while let Ok(item) = consumer.try_pop() {
-                assert_eq!(item.read(), drained);
-                drained += 1;
-            }
-            assert_eq!(pusher.join().unwrap(), drained);
-            drop(consumer);
-            ledger.assert_each_dropped_once(3);
-        });
-    }
-
-    pub(super) fn consumer_goes_while_a_vector_is_pushed<D: Tested>() {
-        explore(3, || {
-            let (mut producer, mut consumer) = queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                let mut items = (0..3).map(|id| pushed.item(id)).collect::<Vec<_>>();
-                let _ = producer.try_push_batch(&mut items);
-                producer
-            });
-            drop(consumer.try_pop());
-            drop(consumer);
-            let _producer = pusher.join().unwrap();
-            ledger.assert_each_dropped_once(3);
-        });
-    }
-
-    pub(super) fn consumer_closes_while_an_item_is_written_in_place<D: Tested>() {
-        explore(3, || {
-            let (mut producer, mut consumer) = queue::<Item, D>(2);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || match producer.try_reserve() {
-                Ok(slot) => slot.write(pushed.item(0)).map_err(|refused| assert_eq!(refused.0.read(), 0)).is_ok(),
-                Err(_) => {
-                    drop(pushed.item(0));
-                    false
-                }
-            });
-            consumer.close();
-            let drained = consumer.try_pop().is_ok();
-            assert_eq!(pusher.join().unwrap(), drained);
-            ledger.assert_each_dropped_once(1);
-        });
-    }
-
     pub(super) fn both_ends_go_at_once<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
-            let ledger = Ledger::default();
-            producer.try_push(ledger.item(0)).unwrap();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                let _ = producer.try_push(pushed.item(1));
-            });
+            producer.try_push(Item::new(0)).unwrap();
+            let pusher = thread::spawn(move || drop(producer.try_push(Item::new(1))));
             drop(consumer.try_pop());
             drop(consumer);
             pusher.join().unwrap();
-            ledger.assert_each_dropped_once(2);
         });
     }
 
     /// Nothing stays inside as long as the producer.
-    pub(super) fn consumer_goes_while_items_are_pushed<D: Tested>() {
-        explore(3, || {
-            let (mut producer, mut consumer) = queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                let accepted = (0..3).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count();
-                (accepted, producer)
-            });
+    fn consumer_goes_beside<D: Tested>(push: fn(&mut spsc::Producer<Item, D, Spin>) -> usize) {
+        explore(3, move || {
+            let (producer, mut consumer) = queue::<Item, D>(4);
+            let pusher = spawn_with(producer, push);
             let popped = usize::from(consumer.try_pop().is_ok());
             drop(consumer);
             let (accepted, _producer) = pusher.join().unwrap();
             assert!(popped <= accepted);
-            ledger.assert_each_dropped_once((accepted + 1).min(3));
+            Item::assert_each_dropped_once();
+        });
+    }
+
+    pub(super) fn consumer_goes_while_items_are_pushed<D: Tested>() {
+        consumer_goes_beside::<D>(|producer| (0..3).take_while(|&id| producer.try_push(Item::new(id)).is_ok()).count());
+    }
+
+    pub(super) fn consumer_goes_while_a_vector_is_pushed<D: Tested>() {
+        consumer_goes_beside::<D>(|producer| {
+            producer.try_push_batch(&mut (0..3).map(Item::new).collect()).unwrap_or(0)
         });
     }
 
@@ -516,13 +449,11 @@ mod models {
         fn model<D: Tested>(ends: fn(spsc::Consumer<Item, D, Spin>) -> Option<bool>) {
             explore_with(Barrier::Absent, 3, move || {
                 let (mut producer, consumer) = queue::<Item, D>(2);
-                let ledger = Ledger::default();
-                let item = ledger.item(0);
-                let pusher = thread::spawn(move || (producer.try_push(item).is_ok(), producer));
+                let pusher = thread::spawn(move || (producer.try_push(Item::new(0)).is_ok(), producer));
                 let popped = ends(consumer);
                 let (accepted, _producer) = pusher.join().unwrap();
                 assert_eq!(accepted, popped.unwrap_or(accepted));
-                ledger.assert_each_dropped_once(1);
+                Item::assert_each_dropped_once();
             });
         }
         model::<D>(|mut consumer| {
@@ -538,20 +469,13 @@ mod models {
     pub(super) fn producer_goes_while_items_are_popped<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
-                push(&mut producer, pushed.item(0));
-                push(&mut producer, pushed.item(1));
+                push(&mut producer, Item::new(0));
+                push(&mut producer, Item::new(1));
             });
-            let mut popped = 0;
-            while let Some(item) = pop(&mut consumer) {
-                assert_eq!(item.read(), popped);
-                popped += 1;
-            }
-            assert_eq!(popped, 2);
+            let popped = std::iter::from_fn(|| pop(&mut consumer)).map(|item| item.read());
+            assert_eq!(popped.collect::<Vec<_>>(), [0, 1]);
             pusher.join().unwrap();
-            ledger.assert_each_dropped_once(2);
         });
     }
 
@@ -578,14 +502,11 @@ mod models {
 
     pub(super) fn consumer_closes_while_the_producer_parks<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = parking::<usize, D>(1);
+            let (mut producer, consumer) = parking::<usize, D>(1);
             producer.try_push(1).unwrap();
-            let popper = thread::spawn(move || {
-                consumer.close();
-                consumer
-            });
+            let popper = spawn_with(consumer, move |consumer| consumer.close());
             assert_eq!(producer.push(2).unwrap_err().0, 2);
-            let mut consumer = popper.join().unwrap();
+            let (_, mut consumer) = popper.join().unwrap();
             assert_eq!(consumer.try_pop(), Ok(1));
             assert_eq!(consumer.try_pop(), Err(TryPopError::Closed));
         });
@@ -593,11 +514,10 @@ mod models {
 
     pub(super) fn a_push_wakes_the_parked_consumer<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = parking::<usize, D>(2);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = parking::<usize, D>(2);
+            let pusher = spawn_with(producer, move |producer| {
                 producer.try_push(1).unwrap();
                 producer.try_push(2).unwrap();
-                producer
             });
             assert_eq!(consumer.pop(), Ok(1));
             assert_eq!(consumer.pop(), Ok(2));
@@ -608,14 +528,11 @@ mod models {
     /// Just below wrap-around, where a position to be woken at that is out of date would be one in the future.
     pub(super) fn a_pop_wakes_the_parked_producer<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = queue_from::<usize, D, _>(usize::MAX - 1, 1, Park);
+            let (mut producer, consumer) = queue_from::<usize, D, _>(usize::MAX - 1, 1, Park);
             producer.try_push(1).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!(consumer.try_pop(), Ok(1));
-                consumer
-            });
+            let popper = spawn_with(consumer, move |consumer| assert_eq!(consumer.try_pop(), Ok(1)));
             assert!(producer.push(2).is_ok());
-            assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+            assert_eq!(popper.join().unwrap().1.try_pop(), Ok(2));
         });
     }
 
@@ -623,11 +540,10 @@ mod models {
     /// model and the next one loom reports a waker that does not know of that thread's place to sleep.
     pub(super) fn a_consumer_moves_between_two_waits<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = parking::<usize, D>(2);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = parking::<usize, D>(2);
+            let pusher = spawn_with(producer, move |producer| {
                 producer.try_push(1).unwrap();
                 producer.try_push(2).unwrap();
-                producer
             });
             assert_eq!(consumer.pop(), Ok(1));
             thread::spawn(move || assert_eq!(consumer.pop(), Ok(2))).join().unwrap();
@@ -637,11 +553,10 @@ mod models {
 
     pub(super) fn a_producer_moves_between_two_waits<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            let (mut producer, consumer) = parking::<usize, D>(2);
             assert_eq!(producer.try_push_slice(&[0, 1]), Ok(2));
-            let popper = thread::spawn(move || {
-                assert_eq!([consumer.try_pop(), consumer.try_pop()], [Ok(0), Ok(1)]);
-                consumer
+            let popper = spawn_with(consumer, move |consumer| {
+                assert_eq!([consumer.try_pop(), consumer.try_pop()], [Ok(0), Ok(1)])
             });
             producer.push(2).unwrap();
             thread::spawn(move || producer.push(3).unwrap()).join().unwrap();
@@ -666,12 +581,11 @@ mod models {
 
     pub(super) fn a_push_behind_popped_blocks_wakes_the_parked_consumer<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = after_blocks::<D, _>(Park);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = after_blocks::<D, _>(Park);
+            let pusher = spawn_with(producer, move |producer| {
                 producer.try_push(1).unwrap();
                 producer.try_push(2).unwrap();
                 producer.try_push(3).unwrap();
-                producer
             });
             for item in 1..4 {
                 assert_eq!(consumer.pop(), Ok(item));
@@ -683,11 +597,8 @@ mod models {
     /// A consumer that tells of free slots late tells a parked producer, too.
     pub(super) fn a_late_release_wakes_the_parked_producer<D: Tested>() {
         explore(2, || {
-            let (mut producer, mut consumer) = full_but_for_the_lag::<D>();
-            let popper = thread::spawn(move || {
-                consumer.try_pop().unwrap();
-                consumer
-            });
+            let (mut producer, consumer) = full_but_for_the_lag::<D>();
+            let popper = spawn_with(consumer, move |consumer| consumer.try_pop().unwrap());
             producer.push(0).unwrap();
             drop(popper.join().unwrap());
         });
@@ -695,12 +606,11 @@ mod models {
 
     pub(super) fn two_free_slots_wake_the_producer_that_waits_for_them<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = parking::<usize, D>(2);
+            let (mut producer, consumer) = parking::<usize, D>(2);
             assert_eq!(producer.try_push_slice(&[0, 1]).unwrap_or(0), 2);
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 assert_eq!(consumer.try_pop(), Ok(0));
                 assert_eq!(consumer.try_pop(), Ok(1));
-                consumer
             });
             producer.wait_for_room(2).unwrap();
             assert_eq!(producer.try_push_slice(&[2, 3]).unwrap_or(0), 2);
@@ -714,11 +624,10 @@ mod models {
             let (mut producer, mut consumer) = parking::<usize, D>(64);
             assert_eq!(producer.try_push_slice(&[0; 2]).unwrap_or(0), 2);
             consumer.try_pop().unwrap();
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 consumer.try_pop().unwrap();
                 // Empty, or the first of those that were pushed as soon as it was.
                 let _ = consumer.try_pop();
-                consumer
             });
             producer.wait_for_room(64).unwrap();
             assert_eq!(producer.try_push_slice(&[0; 64]).unwrap_or(0), 64);
@@ -779,15 +688,14 @@ mod models {
 
     fn late_publication<D: Tested>(make: fn(usize) -> Ends<usize, D, Spin>) {
         explore_without_barrier(3, move || {
-            let (mut producer, mut consumer) = make(4);
+            let (producer, mut consumer) = make(4);
             let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)]);
             let tell = told.clone();
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(producer, move |producer| {
                 for (item, told) in tell.iter().enumerate() {
                     producer.try_push(item).unwrap();
                     told.store(true, Release);
                 }
-                producer
             });
             let mut popped = 0;
             for (item, told) in told.iter().enumerate() {
@@ -803,29 +711,27 @@ mod models {
                     }
                 }
             }
-            let producer = pusher.join().unwrap();
+            let _producer = pusher.join().unwrap();
             for item in popped..3 {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
             assert_eq!(consumer.try_pop(), Err(TryPopError::Empty));
-            drop(producer);
         });
     }
 
     /// A slot whose pop has returned is free.
     pub(super) fn what_was_popped_is_free<D: Tested>() {
         explore_without_barrier(3, || {
-            let (mut producer, mut consumer) = queue::<usize, D>(2);
+            let (mut producer, consumer) = queue::<usize, D>(2);
             producer.try_push(0).unwrap();
             producer.try_push(1).unwrap();
             let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
             let tell = told.clone();
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 for (item, told) in tell.iter().enumerate() {
                     assert_eq!(consumer.try_pop(), Ok(item));
                     told.store(true, Release);
                 }
-                consumer
             });
             for (item, told) in told.iter().enumerate() {
                 let free = told.load(Acquire);
@@ -861,20 +767,18 @@ mod tight {
             for item in 0..7 {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 for item in 7..10 {
                     assert_eq!(consumer.try_pop(), Ok(item));
                 }
-                consumer
             });
             let pushed = (CAPACITY..CAPACITY + 11).take_while(|&item| producer.try_push(item).is_ok()).count();
             assert!(pushed <= 10, "{pushed} of 10 slots");
-            let mut consumer = popper.join().unwrap();
+            let (_, mut consumer) = popper.join().unwrap();
             for item in 10..CAPACITY + pushed {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
             assert_eq!(consumer.try_pop(), Err(TryPopError::Empty));
-            drop(producer);
         });
     }
 }
@@ -887,24 +791,16 @@ mod threes {
     fn items_go_round(start: usize) {
         explore_without_barrier(3, move || {
             let (mut producer, mut consumer) = compact::<Item>(start, 3);
-            let (before, ledger) = (Ledger::default(), Ledger::default());
-            for (ledger, id) in (0..8).map(|id| (&before, id)).chain((0..2).map(|id| (&ledger, id))) {
-                assert!(producer.try_push(ledger.item(id)).is_ok());
+            for id in (10..18).chain(0..2) {
+                assert!(producer.try_push(Item::new(id)).is_ok());
                 assert_eq!(consumer.try_pop().unwrap().read(), id);
             }
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                (2..6).for_each(|id| push(&mut producer, pushed.item(id)));
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| (2..6).for_each(|id| push(producer, Item::new(id))));
             for id in 2..5 {
                 assert_eq!(pop(&mut consumer).unwrap().read(), id);
             }
             // One is left inside, two laps of six behind the first.
             drop(pusher.join().unwrap());
-            drop(consumer);
-            before.assert_each_dropped_once(8);
-            ledger.assert_each_dropped_once(6);
         });
     }
 
@@ -951,21 +847,14 @@ mod runs {
     fn across_the_end(ends: impl Fn() -> Ends<Item, Lane, Spin> + Send + Sync + 'static) {
         explore_without_barrier(2, move || {
             let (mut producer, mut consumer) = ends();
-            let ledger = Ledger::default();
             for id in 0..3 {
-                assert!(producer.try_push(ledger.item(id)).is_ok());
+                assert!(producer.try_push(Item::new(id)).is_ok());
             }
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                (3..8).for_each(|id| push(&mut producer, pushed.item(id)));
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| (3..8).for_each(|id| push(producer, Item::new(id))));
             for id in 0..8 {
                 assert_eq!(pop(&mut consumer).unwrap().read(), id);
             }
             drop(pusher.join().unwrap());
-            drop(consumer);
-            ledger.assert_each_dropped_once(8);
         });
     }
 
@@ -976,21 +865,17 @@ mod runs {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, Lane>(126);
             assert_eq!(producer.try_push_slice(&[9; 126]).unwrap_or(0), 126);
-            let pusher = thread::spawn(move || {
-                (0..4).for_each(|item| push(&mut producer, item));
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| (0..4).for_each(|item| push(producer, item)));
             for _ in 0..9 {
                 assert_eq!(pop(&mut consumer), Some(9));
             }
-            let producer = pusher.join().unwrap();
+            let _producer = pusher.join().unwrap();
             for _ in 9..126 {
                 assert_eq!(pop(&mut consumer), Some(9));
             }
             for item in 0..4 {
                 assert_eq!(pop(&mut consumer), Some(item));
             }
-            drop(producer);
         });
     }
 }
@@ -1011,19 +896,15 @@ mod segments {
     fn change(preemptions: usize, start: usize, cached: usize, items: usize) {
         explore_without_barrier(preemptions, move || {
             let (mut producer, mut consumer) = queue::<Item, _>(start, cached, Spin);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
                 for id in 0..items {
-                    assert!(producer.try_push(pushed.item(id)).is_ok());
+                    assert!(producer.try_push(Item::new(id)).is_ok());
                 }
             });
             for id in 0..items {
                 assert_eq!(pop(&mut consumer).unwrap().read(), id);
             }
             pusher.join().unwrap();
-            drop(consumer);
-            ledger.assert_each_dropped_once(items);
         });
     }
 
@@ -1047,21 +928,14 @@ mod segments {
     fn the_oldest_segment_is_used_as_soon_as_it_was_left() {
         explore_without_barrier(3, || {
             let (mut producer, mut consumer) = queue::<Item, _>(0, 1, Spin);
-            let ledger = Ledger::default();
             for id in 0..4 {
-                assert!(producer.try_push(ledger.item(id)).is_ok());
+                assert!(producer.try_push(Item::new(id)).is_ok());
             }
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
-                assert!(producer.try_push(pushed.item(4)).is_ok());
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| assert!(producer.try_push(Item::new(4)).is_ok()));
             for id in 0..4 {
                 assert_eq!(pop(&mut consumer).unwrap().read(), id);
             }
             drop(pusher.join().unwrap());
-            drop(consumer);
-            ledger.assert_each_dropped_once(5);
         });
     }
 
@@ -1076,11 +950,10 @@ mod segments {
             // Through the first segment and the spare one, into one that was not there before.
             assert_eq!(producer.try_push_slice(&[9; 13]).unwrap_or(0), 13);
             assert_eq!(consumer.try_pop_batch(&mut Vec::new(), 12).unwrap_or(0), 12);
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(producer, move |producer| {
                 for item in 0..4 {
-                    push(&mut producer, item);
+                    push(producer, item);
                 }
-                producer
             });
             assert_eq!(consumer.try_pop(), Ok(9));
             let _ = consumer.len();
@@ -1100,10 +973,7 @@ mod segments {
                 linked::channel_with::<usize, _, spsc::NoStats>(Options::new().tuning(tuning).wait(Spin)).unwrap();
             // Both segments but for the last item.
             assert_eq!(producer.try_push_batch(&mut (0..7).collect()).unwrap_or(0), 7);
-            let pusher = thread::spawn(move || {
-                (7..13).for_each(|item| push(&mut producer, item));
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| (7..13).for_each(|item| push(producer, item)));
             for item in 0..13 {
                 assert_eq!(pop(&mut consumer), Some(item));
             }
@@ -1117,11 +987,10 @@ mod segments {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
             assert_eq!(producer.try_push_slice(&[0, 1]).unwrap_or(0), 2);
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(producer, move |producer| {
                 for item in 2..5 {
                     producer.try_push(item).unwrap();
                 }
-                producer
             });
             let mut next = 0;
             for _ in 0..2 {
@@ -1130,7 +999,7 @@ mod segments {
                     next += 1;
                 }
             }
-            let producer = pusher.join().unwrap();
+            let (_, producer) = pusher.join().unwrap();
             assert_eq!(consumer.len(), 5 - next);
             assert!(producer.len() >= 5 - next);
         });
@@ -1142,10 +1011,7 @@ mod segments {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
             assert_eq!(producer.try_push_slice(&[0, 1, 2, 3]).unwrap_or(0), 4);
-            let pusher = thread::spawn(move || {
-                producer.try_push(4).unwrap();
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| producer.try_push(4).unwrap());
             for item in 0..4 {
                 assert_eq!(consumer.try_pop(), Ok(item));
             }
@@ -1159,21 +1025,13 @@ mod segments {
     fn consumer_closes_while_a_segment_changes() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, _>(0, 1, Spin);
-            let ledger = Ledger::default();
-            assert!(producer.try_push(ledger.item(0)).is_ok());
-            let pushed = ledger.clone();
+            assert!(producer.try_push(Item::new(0)).is_ok());
             let pusher =
-                thread::spawn(move || (1..4).take_while(|&id| producer.try_push(pushed.item(id)).is_ok()).count());
+                thread::spawn(move || (1..4).take_while(|&id| producer.try_push(Item::new(id)).is_ok()).count());
             consumer.close();
-            let mut drained = 0;
-            while let Ok(item) = consumer.try_pop() {
-                assert_eq!(item.read(), drained);
-                drained += 1;
-            }
+            let drained = drain(&mut consumer, 0);
             assert_eq!(consumer.try_pop().err(), Some(TryPopError::Closed));
             assert_eq!(pusher.join().unwrap() + 1, drained);
-            drop(consumer);
-            ledger.assert_each_dropped_once((drained + 1).min(4));
         });
     }
 
@@ -1182,19 +1040,16 @@ mod segments {
     fn both_ends_go_in_the_middle_of_a_segment() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, _>(0, 1, Spin);
-            let ledger = Ledger::default();
-            assert!(producer.try_push(ledger.item(0)).is_ok());
-            let pushed = ledger.clone();
+            assert!(producer.try_push(Item::new(0)).is_ok());
             let pusher = thread::spawn(move || {
                 for id in 1..4 {
-                    let _ = producer.try_push(pushed.item(id));
+                    let _ = producer.try_push(Item::new(id));
                 }
             });
             assert!(consumer.try_pop().is_ok());
             let _ = consumer.try_pop();
             drop(consumer);
             pusher.join().unwrap();
-            ledger.assert_each_dropped_once(4);
         });
     }
 
@@ -1204,10 +1059,7 @@ mod segments {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Park);
             producer.try_push(0).unwrap();
             producer.try_push(1).unwrap();
-            let pusher = thread::spawn(move || {
-                producer.try_push(2).unwrap();
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| producer.try_push(2).unwrap());
             for item in 0..3 {
                 assert_eq!(consumer.pop(), Ok(item));
             }
@@ -1222,10 +1074,7 @@ mod segments {
             let (mut producer, mut consumer) = queue::<usize, _>(0, 1, Spin);
             assert_eq!(producer.try_push_slice(&[0; 4]).unwrap_or(0), 4);
             assert_eq!(consumer.try_pop_batch(&mut Vec::new(), 4).unwrap_or(0), 4);
-            let pusher = thread::spawn(move || {
-                (0..5).for_each(|item| push(&mut producer, item));
-                producer
-            });
+            let pusher = spawn_with(producer, move |producer| (0..5).for_each(|item| push(producer, item)));
             for item in 0..5 {
                 assert_eq!(pop(&mut consumer), Some(item));
             }
@@ -1268,12 +1117,11 @@ mod streams {
     /// Messages of these lengths, each full of its number.
     fn one_by_one(preemptions: usize, start: usize, limit: Option<usize>, lens: &'static [usize]) {
         explore_without_barrier(preemptions, move || {
-            let (mut producer, mut consumer) = queue(start, limit, Spin);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = queue(start, limit, Spin);
+            let pusher = spawn_with(producer, move |producer| {
                 for (number, &len) in lens.iter().enumerate() {
-                    push(&mut producer, &vec![number as u8; len]);
+                    push(producer, &vec![number as u8; len]);
                 }
-                producer
             });
             for (number, &len) in lens.iter().enumerate() {
                 assert_eq!(pop(&mut consumer), Some(vec![number as u8; len]));
@@ -1311,16 +1159,15 @@ mod streams {
     #[test]
     fn room_within_a_limit_brings_news() {
         explore_without_barrier(3, || {
-            let (mut producer, mut consumer) = queue(0, Some(16), Spin);
+            let (mut producer, consumer) = queue(0, Some(16), Spin);
             producer.try_push(&[0]).unwrap();
             let done = Arc::new(AtomicBool::new(false));
             let seen = done.clone();
-            let popper = thread::spawn(move || {
+            let popper = spawn_with(consumer, move |consumer| {
                 done.store(true, Relaxed);
                 assert_eq!(consumer.try_pop(), Ok(&[0][..]));
                 // Empty, or what was pushed as soon as there was room.
                 let _ = consumer.try_pop();
-                consumer
             });
             push(&mut producer, &[1]);
             assert!(seen.load(Relaxed));
@@ -1331,10 +1178,9 @@ mod streams {
     #[test]
     fn a_batch_is_seen_whole_or_in_two_segments() {
         explore_without_barrier(3, || {
-            let (mut producer, mut consumer) = queue(0, None, Spin);
-            let pusher = thread::spawn(move || {
-                assert_eq!(producer.try_push_batch(&["one", "two", "three"]), Ok(3));
-                producer
+            let (producer, mut consumer) = queue(0, None, Spin);
+            let pusher = spawn_with(producer, move |producer| {
+                assert_eq!(producer.try_push_batch(&["one", "two", "three"]), Ok(3))
             });
             assert_eq!(pop(&mut consumer).unwrap(), b"one");
             assert_eq!(consumer.try_pop(), Ok(&b"two"[..]), "it came with the first");
@@ -1346,15 +1192,14 @@ mod streams {
     #[test]
     fn messages_are_written_and_read_in_place() {
         explore_without_barrier(3, || {
-            let (mut producer, mut consumer) = queue(0, None, Spin);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = queue(0, None, Spin);
+            let pusher = spawn_with(producer, move |producer| {
                 drop(producer.try_reserve(20).unwrap());
                 for word in ["a", "b"] {
                     let mut reserved = producer.try_reserve(8).unwrap();
                     reserved.append(word.as_bytes());
                     reserved.commit_written().unwrap();
                 }
-                producer
             });
             let mut read = Vec::new();
             while read.len() < 2 {
@@ -1372,10 +1217,8 @@ mod streams {
         explore_without_barrier(2, || {
             let (mut producer, mut consumer) = queue(0, None, Spin);
             producer.try_push(&[0]).unwrap();
-            let pusher = thread::spawn(move || {
-                (1..4).for_each(|number| producer.try_push(&[number]).unwrap());
-                producer
-            });
+            let pusher =
+                spawn_with(producer, move |producer| (1..4).for_each(|number| producer.try_push(&[number]).unwrap()));
             let mut next = 0;
             for _ in 0..2 {
                 for _ in 0..consumer.bytes() / 16 {
@@ -1383,7 +1226,7 @@ mod streams {
                     next += 1;
                 }
             }
-            let producer = pusher.join().unwrap();
+            let (_, producer) = pusher.join().unwrap();
             assert_eq!(consumer.bytes(), 16 * (4 - usize::from(next)));
             assert!(producer.bytes() >= consumer.bytes());
         });
@@ -1392,15 +1235,14 @@ mod streams {
     #[test]
     fn what_was_pushed_is_never_held_back() {
         explore_without_barrier(3, || {
-            let (mut producer, mut consumer) = queue(0, None, Spin);
+            let (producer, mut consumer) = queue(0, None, Spin);
             let told = Arc::new([AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)]);
             let tell = told.clone();
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(producer, move |producer| {
                 for told in tell.iter() {
                     producer.try_push(b"message").unwrap();
                     told.store(true, Release);
                 }
-                producer
             });
             let mut popped = 0;
             for (number, told) in told.iter().enumerate() {
@@ -1432,9 +1274,8 @@ mod streams {
                     assert_eq!(message, [drained]);
                     drained += 1;
                 }
-                let (producer, accepted) = pusher.join().unwrap();
+                let (_producer, accepted) = pusher.join().unwrap();
                 assert_eq!(accepted + 1, usize::from(drained));
-                drop(producer);
             });
         }
     }
@@ -1482,10 +1323,9 @@ mod streams {
         explore(3, || {
             let (mut producer, mut consumer) = queue(0, None, Park);
             producer.try_push(&[0]).unwrap();
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(producer, move |producer| {
                 producer.try_push(&[1]).unwrap();
                 producer.try_push(&[2]).unwrap();
-                producer
             });
             for number in 0..3 {
                 assert_eq!(consumer.pop(), Ok(&[number][..]));
@@ -1506,15 +1346,14 @@ mod streams {
     }
 
     /// A thread makes room meanwhile.
-    fn full_within_a_limit() -> (Producer<Park>, thread::JoinHandle<Consumer<Park>>) {
-        let (mut producer, mut consumer) = queue(usize::MAX - 3, Some(32), Park);
+    fn full_within_a_limit() -> (Producer<Park>, thread::JoinHandle<((), Consumer<Park>)>) {
+        let (mut producer, consumer) = queue(usize::MAX - 3, Some(32), Park);
         assert_eq!(producer.try_push_batch(&["a", "b"]), Ok(2));
-        let popper = thread::spawn(move || {
+        let popper = spawn_with(consumer, move |consumer| {
             assert_eq!(consumer.try_pop(), Ok(&b"a"[..]));
             assert_eq!(consumer.try_pop(), Ok(&b"b"[..]));
             // Empty, or what was pushed as soon as there was room.
             let _ = consumer.try_pop();
-            consumer
         });
         (producer, popper)
     }
@@ -1531,11 +1370,10 @@ mod streams {
     #[test]
     fn a_consumer_moves_between_two_waits() {
         explore(3, || {
-            let (mut producer, mut consumer) = queue(0, None, Park);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = queue(0, None, Park);
+            let pusher = spawn_with(producer, move |producer| {
                 producer.try_push(&[1]).unwrap();
                 producer.try_push(&[2]).unwrap();
-                producer
             });
             assert_eq!(consumer.pop(), Ok(&[1][..]));
             thread::spawn(move || assert_eq!(consumer.pop(), Ok(&[2][..]))).join().unwrap();

@@ -10,8 +10,6 @@
 mod designs;
 #[path = "support/explore.rs"]
 mod explore;
-#[path = "support/ledger.rs"]
-mod ledger;
 #[path = "support/task.rs"]
 mod task;
 
@@ -21,8 +19,7 @@ use corelane::error::{Closed, DispatchError};
 use corelane::mpmc::Ticket;
 use corelane::spsc::{self, AsyncConsumer, AsyncProducer, Design, Lane, Options};
 use corelane::wait::Park;
-use explore::explore_with;
-use ledger::{Item, Ledger};
+use explore::{Item, explore_with, spawn_with};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -70,30 +67,24 @@ mod models {
 
     pub(super) fn a_push_wakes_the_task<D: Tested>() {
         explore(2, || {
-            let (mut producer, mut consumer) = async_queue::<Item, D>(4);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = async_queue::<Item, D>(4);
+            let pusher = spawn_with(producer, move |producer| {
                 for id in 0..3 {
-                    assert!(producer.try_push(pushed.item(id)).is_ok());
+                    assert!(producer.try_push(Item::new(id)).is_ok());
                 }
-                producer
             });
             for id in 0..3 {
                 assert_eq!(block_on(consumer.pop()).unwrap().read(), id);
             }
             drop((pusher.join().unwrap(), consumer));
-            ledger.assert_each_dropped_once(3);
         });
     }
 
     pub(super) fn a_batch_wakes_the_task<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(4);
-            let pusher = thread::spawn(move || {
-                assert_eq!(producer.try_push_slice(&[0, 1, 2]).unwrap_or(0), 3);
-                producer
-            });
+            let (producer, mut consumer) = async_queue::<usize, D>(4);
+            let pusher =
+                spawn_with(producer, move |producer| assert_eq!(producer.try_push_slice(&[0, 1, 2]).unwrap_or(0), 3));
             let mut items = Vec::new();
             while items.len() < 3 {
                 block_on(consumer.pop_batch(&mut items, 2)).unwrap();
@@ -105,27 +96,21 @@ mod models {
 
     pub(super) fn a_pop_wakes_the_task<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            let (mut producer, consumer) = async_queue::<usize, D>(1);
             producer.try_push(0).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!(consumer.try_pop(), Ok(0));
-                consumer
-            });
+            let popper = spawn_with(consumer, move |consumer| assert_eq!(consumer.try_pop(), Ok(0)));
             assert!(block_on(producer.push(1)).is_ok());
-            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+            assert_eq!(popper.join().unwrap().1.try_pop(), Ok(1));
         });
     }
 
     pub(super) fn a_pop_wakes_the_task_that_reserves<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            let (mut producer, consumer) = async_queue::<usize, D>(1);
             producer.try_push(0).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!(consumer.try_pop(), Ok(0));
-                consumer
-            });
+            let popper = spawn_with(consumer, move |consumer| assert_eq!(consumer.try_pop(), Ok(0)));
             assert!(block_on(producer.reserve()).is_ok_and(|slot| slot.write(1).is_ok()));
-            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+            assert_eq!(popper.join().unwrap().1.try_pop(), Ok(1));
         });
     }
 
@@ -190,11 +175,10 @@ mod models {
 
     pub(super) fn a_consumer_moves_between_two_waits<D: Tested>() {
         explore(2, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
-            let pusher = thread::spawn(move || {
+            let (producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = spawn_with(producer, move |producer| {
                 producer.try_push(1).unwrap();
                 producer.try_push(2).unwrap();
-                producer
             });
             assert_eq!(block_on(consumer.pop()), Ok(1));
             thread::spawn(move || assert_eq!(block_on(consumer.pop()), Ok(2))).join().unwrap();
@@ -204,26 +188,22 @@ mod models {
 
     pub(super) fn a_producer_moves_between_two_waits<D: Tested>() {
         explore(2, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            let (mut producer, consumer) = async_queue::<usize, D>(1);
             producer.try_push(0).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!([block_on(consumer.pop()), block_on(consumer.pop())], [Ok(0), Ok(1)]);
-                consumer
+            let popper = spawn_with(consumer, move |consumer| {
+                assert_eq!([block_on(consumer.pop()), block_on(consumer.pop())], [Ok(0), Ok(1)])
             });
             block_on(producer.push(1)).unwrap();
             thread::spawn(move || block_on(producer.push(2)).unwrap()).join().unwrap();
-            assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+            assert_eq!(popper.join().unwrap().1.try_pop(), Ok(2));
         });
     }
 
     /// Polled by one task, and then by another: the first may be woken for nothing, the second must be.
     pub(super) fn the_waker_is_replaced<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
-            let pusher = thread::spawn(move || {
-                producer.try_push(7).unwrap();
-                producer
-            });
+            let (producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = spawn_with(producer, move |producer| producer.try_push(7).unwrap());
             let first = Arc::new(Task::default());
             let mut pop = consumer.pop();
             let popped = match poll(&first, &mut pop) {
@@ -239,11 +219,9 @@ mod models {
     pub(super) fn a_pending_pop_is_dropped<D: Tested>() {
         explore(2, || {
             let (mut producer, mut consumer) = async_queue::<Item, D>(2);
-            let ledger = Ledger::default();
-            let pushed = ledger.clone();
             let pusher = thread::spawn(move || {
                 for id in 0..2 {
-                    assert!(producer.try_push(pushed.item(id)).is_ok());
+                    assert!(producer.try_push(Item::new(id)).is_ok());
                 }
             });
             let task = Arc::new(Task::default());
@@ -256,51 +234,40 @@ mod models {
             assert_eq!(block_on(consumer.pop()).unwrap().read(), 1);
             assert!(block_on(consumer.pop()).is_err());
             pusher.join().unwrap();
-            ledger.assert_each_dropped_once(2);
         });
     }
 
     pub(super) fn a_pending_reservation_is_dropped<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(1);
+            let (mut producer, consumer) = async_queue::<usize, D>(1);
             producer.try_push(0).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!(consumer.try_pop(), Ok(0));
-                consumer
-            });
+            let popper = spawn_with(consumer, move |consumer| assert_eq!(consumer.try_pop(), Ok(0)));
             let task = Arc::new(Task::default());
             let _ = poll(&task, &mut producer.reserve());
             assert!(block_on(producer.push(1)).is_ok());
-            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+            assert_eq!(popper.join().unwrap().1.try_pop(), Ok(1));
         });
     }
 
     /// Loom checks which thread touches the waker, and the count that it is let go.
     pub(super) fn an_end_goes_while_it_is_woken<D: Tested>() {
         explore(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
-            let pusher = thread::spawn(move || {
-                let _ = producer.try_push(7);
-                producer
-            });
+            let (producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = spawn_with(producer, move |producer| _ = producer.try_push(7));
             let task = Arc::new(Task::default());
             let _ = poll(&task, &mut consumer.pop());
             drop(consumer);
-            let producer = pusher.join().unwrap();
+            let _producer = pusher.join().unwrap();
             assert_eq!(Arc::strong_count(&task), 1);
             assert!(task.wakes.load(Relaxed) <= 2);
-            drop(producer);
         });
     }
 
     /// A thread that takes over from a task is woken in its place.
     pub(super) fn an_end_becomes_a_threads<D: Tested>() {
         explore_with_parks(3, || {
-            let (mut producer, mut consumer) = async_queue::<usize, D>(2);
-            let pusher = thread::spawn(move || {
-                producer.try_push(7).unwrap();
-                producer
-            });
+            let (producer, mut consumer) = async_queue::<usize, D>(2);
+            let pusher = spawn_with(producer, move |producer| producer.try_push(7).unwrap());
             let task = Arc::new(Task::default());
             let polled = poll(&task, &mut consumer.pop());
             let popped = match polled {
@@ -375,25 +342,19 @@ mod fanning {
                 let (mut dispatcher, mut workers) = fan_out::<usize, Q>(2, 1);
                 dispatcher.try_dispatch(0).unwrap();
                 dispatcher.try_dispatch(1).unwrap();
-                let mut worker = workers.remove(at);
-                let popper = thread::spawn(move || {
-                    assert_eq!(worker.try_pop(), Ok(at));
-                    worker
-                });
+                let worker = workers.remove(at);
+                let popper = spawn_with(worker, move |worker| assert_eq!(worker.try_pop(), Ok(at)));
                 assert_eq!(block_on(dispatcher.dispatch(2)), Ok(()));
-                assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+                assert_eq!(popper.join().unwrap().1.try_pop(), Ok(2));
             }
         });
     }
 
     fn a_dispatch_wakes_the_worker<Q: Queue<usize>>() {
         explore(3, || {
-            let (mut dispatcher, mut workers) = fan_out::<usize, Q>(1, 2);
+            let (dispatcher, mut workers) = fan_out::<usize, Q>(1, 2);
             let mut worker = workers.remove(0);
-            let sender = thread::spawn(move || {
-                dispatcher.try_dispatch(7).unwrap();
-                dispatcher
-            });
+            let sender = spawn_with(dispatcher, move |dispatcher| dispatcher.try_dispatch(7).unwrap());
             assert_eq!(block_on(worker.pop()), Ok(7));
             sender.join().unwrap();
         });
@@ -426,17 +387,13 @@ mod fanning {
             let (mut dispatcher, workers) = fan_out::<usize, Lane>(2, 1);
             dispatcher.try_dispatch(0).unwrap();
             dispatcher.try_dispatch(1).unwrap();
-            let poppers = workers.into_iter().map(|mut worker| {
-                thread::spawn(move || {
-                    worker.try_pop().unwrap();
-                    worker
-                })
-            });
+            let poppers =
+                workers.into_iter().map(|worker| spawn_with(worker, |worker| worker.try_pop().map(drop).unwrap()));
             let poppers = poppers.collect::<Vec<_>>();
             for job in 2..4 {
                 assert_eq!(block_on(dispatcher.dispatch(job)), Ok(()));
             }
-            let got = poppers.into_iter().map(|popper| popper.join().unwrap().try_pop().unwrap()).sum::<usize>();
+            let got = poppers.into_iter().map(|popper| popper.join().unwrap().1.try_pop().unwrap()).sum::<usize>();
             assert_eq!(got, 5);
         });
     }
@@ -445,18 +402,15 @@ mod fanning {
     fn a_leave_wakes_the_dispatcher() {
         explore(3, || {
             let (mut dispatcher, mut workers) = fan_out::<Item, Lane>(1, 1);
-            let ledger = Ledger::default();
-            assert!(dispatcher.try_dispatch(ledger.item(0)).is_ok());
+            assert!(dispatcher.try_dispatch(Item::new(0)).is_ok());
             let worker = workers.remove(0);
             let leaver = thread::spawn(move || drop(worker));
-            let refused = block_on(dispatcher.dispatch(ledger.item(1))).unwrap_err();
+            let refused = block_on(dispatcher.dispatch(Item::new(1))).unwrap_err();
             let DispatchError::NoWorker(job) = refused else { panic!("{refused}") };
             assert_eq!(job.read(), 1);
             leaver.join().unwrap();
             let back = dispatcher.take_returned();
             assert_eq!(back.iter().map(Item::read).collect::<Vec<_>>(), [0]);
-            drop((back, job, dispatcher));
-            ledger.assert_each_dropped_once(2);
         });
     }
 
@@ -522,14 +476,11 @@ mod fanning {
     fn a_pop_at_a_worker_that_joined_wakes_the_dispatcher() {
         explore(3, || {
             let (mut dispatcher, _) = fan_out::<usize, Lane>(0, 1);
-            let mut worker = dispatcher.add_worker().unwrap();
+            let worker = dispatcher.add_worker().unwrap();
             dispatcher.try_dispatch(0).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!(worker.try_pop(), Ok(0));
-                worker
-            });
+            let popper = spawn_with(worker, move |worker| assert_eq!(worker.try_pop(), Ok(0)));
             assert_eq!(block_on(dispatcher.dispatch(1)), Ok(()));
-            assert_eq!(popper.join().unwrap().try_pop(), Ok(1));
+            assert_eq!(popper.join().unwrap().1.try_pop(), Ok(1));
         });
     }
 

@@ -6,16 +6,13 @@
 
 #[path = "support/explore.rs"]
 mod explore;
-#[path = "support/ledger.rs"]
-mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{Closed, TryPopError, TryPushError};
 use corelane::mpmc::Options;
 use corelane::mpmc::lanes::{self, Receiver, Sender};
 use corelane::wait::{Next, Park, Select, Strategy, WaitState};
-use explore::{explore_with, quick};
-use ledger::{Item, Ledger};
+use explore::{Item, explore_with, quick, spawn_with};
 use loom::thread;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,30 +31,24 @@ fn channel<T: Send>(capacity: usize) -> (Sender<T, Park>, Receiver<T, Park>) {
 #[test]
 fn items_are_handed_over_with_their_memory() {
     explore(2, || {
-        let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
-        let items = ledger.clone();
-        let pusher = thread::spawn(move || (0..3).for_each(|id| tx.push(items.item(id)).unwrap()));
+        let (mut tx, mut rx) = channel(1);
+        let pusher = thread::spawn(move || (0..3).for_each(|id| tx.push(Item::new(id)).unwrap()));
         (0..3).for_each(|id| assert_eq!(rx.pop().unwrap().read(), id));
         pusher.join().unwrap();
-        drop(rx);
-        ledger.assert_each_dropped_once(3);
     });
 }
 
 #[test]
 fn two_senders_and_one_receiver() {
     explore(2, || {
-        let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
+        let (mut tx, mut rx) = channel(1);
         let mut other = tx.clone();
-        let item = ledger.item(0);
-        let pusher = thread::spawn(move || other.push(item).unwrap());
-        tx.push(ledger.item(1)).unwrap();
+        let pusher = thread::spawn(move || other.push(Item::new(0)).unwrap());
+        tx.push(Item::new(1)).unwrap();
         let mut popped = [(); 2].map(|()| rx.pop().unwrap().read());
         popped.sort_unstable();
         assert_eq!(popped, [0, 1]);
         pusher.join().unwrap();
-        drop((tx, rx));
-        ledger.assert_each_dropped_once(2);
     });
 }
 
@@ -65,16 +56,14 @@ fn two_senders_and_one_receiver() {
 #[test]
 fn one_sender_and_two_receivers() {
     explore(2, || {
-        let ((mut tx, mut rx), ledger) = (channel::<Item>(2), Ledger::default());
+        let (mut tx, mut rx) = channel::<Item>(2);
         let mut other = rx.clone();
         let popper = thread::spawn(move || other.pop().unwrap().read());
-        tx.push(ledger.item(0)).unwrap();
-        tx.push(ledger.item(1)).unwrap();
+        tx.push(Item::new(0)).unwrap();
+        tx.push(Item::new(1)).unwrap();
         let mut popped = [rx.pop().unwrap().read(), popper.join().unwrap()];
         popped.sort_unstable();
         assert_eq!(popped, [0, 1]);
-        drop((tx, rx));
-        ledger.assert_each_dropped_once(2);
     });
 }
 
@@ -110,15 +99,12 @@ fn one_batch_wakes_two() {
 #[test]
 fn a_sender_moves_between_two_waits() {
     explore(quick(2, 3), || {
-        let (mut tx, mut rx) = channel(1);
+        let (mut tx, rx) = channel(1);
         tx.push(0).unwrap();
-        let popper = thread::spawn(move || {
-            assert_eq!([rx.pop(), rx.pop()], [Ok(0), Ok(1)]);
-            rx
-        });
+        let popper = spawn_with(rx, move |rx| assert_eq!([rx.pop(), rx.pop()], [Ok(0), Ok(1)]));
         tx.push(1).unwrap();
         thread::spawn(move || tx.push(2).unwrap()).join().unwrap();
-        assert_eq!(popper.join().unwrap().try_pop(), Ok(2));
+        assert_eq!(popper.join().unwrap().1.try_pop(), Ok(2));
     });
 }
 
@@ -223,10 +209,9 @@ fn a_close_keeps_no_wake_up_back() {
 #[test]
 fn a_close_against_pushes() {
     explore(2, || {
-        let ((mut tx, mut rx), ledger) = (channel(2), Ledger::default());
-        let items = ledger.clone();
+        let (mut tx, mut rx) = channel(2);
         let pusher = thread::spawn(move || {
-            let accepted = [0, 1].map(|id| tx.push(items.item(id)).is_ok());
+            let accepted = [0, 1].map(|id| tx.push(Item::new(id)).is_ok());
             assert!(accepted[0] || !accepted[1]);
             (tx, accepted.into_iter().filter(|&accepted| accepted).count())
         });
@@ -237,9 +222,7 @@ fn a_close_against_pushes() {
         }
         let (mut tx, accepted) = pusher.join().unwrap();
         assert_eq!(popped, accepted);
-        assert_eq!(tx.try_push(ledger.item(2)).map_err(|error| error.is_closed()), Err(true));
-        drop((tx, rx));
-        ledger.assert_each_dropped_once(3);
+        assert_eq!(tx.try_push(Item::new(2)).map_err(|error| error.is_closed()), Err(true));
     });
 }
 
@@ -276,12 +259,11 @@ fn closed_is_said_when_it_is_so() {
 #[test]
 fn the_last_sender_goes() {
     explore(3, || {
-        let ((mut tx, rx), ledger) = (channel(1), Ledger::default());
+        let (mut tx, rx) = channel(1);
         let receiver = thread::spawn(move || rx.into_iter().map(|item: Item| item.read()).collect::<Vec<_>>());
-        tx.push(ledger.item(0)).unwrap();
+        tx.push(Item::new(0)).unwrap();
         drop(tx);
         assert_eq!(receiver.join().unwrap(), [0]);
-        ledger.assert_each_dropped_once(1);
     });
 }
 
@@ -319,15 +301,14 @@ fn a_new_lane_is_found() {
 #[test]
 fn the_last_receiver_goes() {
     explore(3, || {
-        let ((mut tx, mut rx), ledger) = (channel(1), Ledger::default());
-        let items = ledger.clone();
-        let sender = thread::spawn(move || ([0, 1].map(|id| tx.push(items.item(id)).is_err()), tx));
+        let (mut tx, mut rx) = channel(1);
+        let sender = thread::spawn(move || ([0, 1].map(|id| tx.push(Item::new(id)).is_err()), tx));
         let popped = rx.try_pop().map(|item| item.read());
         drop(rx);
         // The sender stays, and nothing inside does.
         let (came_back, _tx) = sender.join().unwrap();
         assert!(came_back.is_sorted() && (came_back[1] || popped.is_ok()));
-        ledger.assert_each_dropped_once(2);
+        Item::assert_each_dropped_once();
     });
 }
 
@@ -336,9 +317,8 @@ fn the_last_receiver_goes() {
 fn an_end_beside_a_push_without_membarrier() {
     for closes in [true, false] {
         explore_with(Barrier::Absent, 3, move || {
-            let ((mut tx, mut rx), ledger) = (channel::<Item>(1), Ledger::default());
-            let item = ledger.item(0);
-            let sender = thread::spawn(move || (tx.try_push(item).is_ok(), tx));
+            let (mut tx, mut rx) = channel::<Item>(1);
+            let sender = thread::spawn(move || (tx.try_push(Item::new(0)).is_ok(), tx));
             let popped = closes.then(|| {
                 rx.close();
                 rx.try_pop().is_ok()
@@ -346,7 +326,7 @@ fn an_end_beside_a_push_without_membarrier() {
             drop(rx);
             let (accepted, _tx) = sender.join().unwrap();
             assert_eq!(accepted, popped.unwrap_or(accepted));
-            ledger.assert_each_dropped_once(1);
+            Item::assert_each_dropped_once();
         });
     }
 }
@@ -356,9 +336,9 @@ fn an_end_beside_a_push_without_membarrier() {
 #[test]
 fn two_closes_beside_a_push_without_membarrier() {
     explore_with(Barrier::Absent, 0, || {
-        let ((mut tx, mut rx), ledger) = (channel::<Item>(2), Ledger::default());
-        tx.try_push(ledger.item(0)).ok().unwrap();
-        let (item, mut other) = (ledger.item(1), rx.clone());
+        let (mut tx, mut rx) = channel::<Item>(2);
+        tx.try_push(Item::new(0)).ok().unwrap();
+        let (item, mut other) = (Item::new(1), rx.clone());
         let sender = thread::spawn(move || (tx.try_push(item).is_ok(), tx));
         let closer = thread::spawn(move || {
             let popped = usize::from(other.pop().is_ok());
@@ -371,7 +351,7 @@ fn two_closes_beside_a_push_without_membarrier() {
         let (accepted, _tx) = sender.join().unwrap();
         assert_eq!(popped, 1 + usize::from(accepted));
         drop(rx);
-        ledger.assert_each_dropped_once(2);
+        Item::assert_each_dropped_once();
     });
 }
 
@@ -379,15 +359,15 @@ fn two_closes_beside_a_push_without_membarrier() {
 #[test]
 fn a_close_beside_two_waits_without_membarrier() {
     explore_with(Barrier::Absent, 0, || {
-        let ((mut tx, rx), ledger) = (channel::<Item>(1), Ledger::default());
-        tx.try_push(ledger.item(0)).ok().unwrap();
-        let (item, closer) = (ledger.item(1), rx.clone());
+        let (mut tx, rx) = channel::<Item>(1);
+        tx.try_push(Item::new(0)).ok().unwrap();
+        let (item, closer) = (Item::new(1), rx.clone());
         let sender = thread::spawn(move || (tx.push(item).is_ok(), tx));
         let receiver = thread::spawn(move || rx.into_iter().map(|item| item.read()).collect::<Vec<_>>());
         closer.close();
         let (accepted, _tx) = sender.join().unwrap();
         assert!(receiver.join().unwrap().into_iter().eq(0..1 + usize::from(accepted)));
-        ledger.assert_each_dropped_once(2);
+        Item::assert_each_dropped_once();
     });
 }
 
@@ -430,7 +410,6 @@ fn a_select_passes_its_wake_up_on() {
         let pusher = thread::spawn(move || {
             tx.push(1).unwrap();
             // The end of the wait, should the receiver have been quicker.
-            drop(tx);
         });
         assert_eq!(rx.pop(), Ok(1));
         pusher.join().unwrap();

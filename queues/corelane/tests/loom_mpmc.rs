@@ -10,15 +10,12 @@
 mod designs;
 #[path = "support/explore.rs"]
 mod explore;
-#[path = "support/ledger.rs"]
-mod ledger;
 
 use corelane::Barrier;
 use corelane::error::{Closed, TryPopError, TryPushError};
 use corelane::mpmc::{self, Design, NoStats, Options, Queue, Receiver, Sender};
 use corelane::wait::Park;
-use explore::{explore_with, quick};
-use ledger::{Item, Ledger};
+use explore::{Item, explore_with, quick, spawn_with};
 use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,56 +101,40 @@ mod models {
     /// One producer and one consumer, which wait for each other, lap after lap.
     pub(super) fn items_are_handed_over_with_their_memory<D: Tested>() {
         explore(-1, || {
-            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
-            let items = ledger.clone();
-            let pusher = spawn(&queue, move |queue| (0..3).for_each(|id| queue.push(items.item(id)).unwrap()));
+            let queue = queue::<Item, D>(1);
+            let pusher = spawn(&queue, move |queue| (0..3).for_each(|id| queue.push(Item::new(id)).unwrap()));
             for id in 0..3 {
                 assert_eq!(queue.pop().unwrap().read(), id);
             }
             pusher.join().unwrap();
-            drop(queue);
-            ledger.assert_each_dropped_once(3);
+        });
+    }
+
+    fn two_producers<D: Tested>(capacity: usize) {
+        explore(-1, move || {
+            let queue = queue::<Item, D>(capacity);
+            let pushers = [0, 1].map(|id| spawn(&queue, move |queue| queue.push(Item::new(id)).unwrap()));
+            let popped = [(); 2].map(|()| queue.pop().unwrap().read());
+            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
+            assert!(popped == [0, 1] || popped == [1, 0]);
         });
     }
 
     pub(super) fn two_producers_and_one_consumer<D: Tested>() {
-        explore(-1, || {
-            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
-            let pushers = [0, 1].map(|id| {
-                let item = ledger.item(id);
-                spawn(&queue, move |queue| queue.push(item).unwrap())
-            });
-            let popped = [(); 2].map(|()| queue.pop().unwrap().read());
-            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
-            assert!(popped == [0, 1] || popped == [1, 0]);
-            drop(queue);
-            ledger.assert_each_dropped_once(2);
-        });
+        two_producers::<D>(1);
     }
 
     /// The same, and no producer waits for room.
     pub(super) fn two_producers_with_room_and_one_consumer<D: Tested>() {
-        explore(-1, || {
-            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
-            let pushers = [0, 1].map(|id| {
-                let item = ledger.item(id);
-                spawn(&queue, move |queue| queue.push(item).unwrap())
-            });
-            let popped = [(); 2].map(|()| queue.pop().unwrap().read());
-            pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
-            assert!(popped == [0, 1] || popped == [1, 0]);
-            drop(queue);
-            ledger.assert_each_dropped_once(2);
-        });
+        two_producers::<D>(2);
     }
 
     /// One batch, larger than the queue where that has a bound.
     pub(super) fn a_batch_is_handed_over<D: Tested>() {
         explore(0, || {
-            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
-            let items = ledger.clone();
+            let queue = queue::<Item, D>(2);
             let pusher = spawn(&queue, move |queue| {
-                let mut batch = (0..3).map(|id| items.item(id)).collect();
+                let mut batch = (0..3).map(Item::new).collect();
                 queue.push_batch(&mut batch).unwrap();
                 assert!(batch.is_empty());
             });
@@ -163,33 +144,28 @@ mod models {
             }
             pusher.join().unwrap();
             assert!(popped.iter().map(Item::read).eq(0..3));
-            drop((queue, popped));
-            ledger.assert_each_dropped_once(3);
         });
     }
 
     pub(super) fn one_producer_and_two_consumers<D: Tested>() {
         explore(-1, || {
-            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            let queue = queue::<Item, D>(1);
             let poppers = [(); 2].map(|()| spawn(&queue, |queue| queue.pop().map(|item| item.read())));
-            queue.push(ledger.item(0)).unwrap();
-            queue.push(ledger.item(1)).unwrap();
+            queue.push(Item::new(0)).unwrap();
+            queue.push(Item::new(1)).unwrap();
             let mut popped = poppers.map(|popper| popper.join().unwrap());
             popped.sort_by_key(|id| *id.as_ref().unwrap());
             assert_eq!(popped, [Ok(0), Ok(1)]);
-            drop(queue);
-            ledger.assert_each_dropped_once(2);
         });
     }
 
     /// Two consumers take nodes or slots out while a producer puts items into those they leave.
     pub(super) fn places_are_used_again<D: Tested>() {
         explore(0, || {
-            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
-            (0..2).for_each(|id| queue.try_push(ledger.item(id)).unwrap());
+            let queue = queue::<Item, D>(2);
+            (0..2).for_each(|id| queue.try_push(Item::new(id)).unwrap());
             let popper = spawn(&queue, |queue| queue.pop().unwrap().read());
-            let items = ledger.clone();
-            let pusher = spawn(&queue, move |queue| (2..4).for_each(|id| queue.push(items.item(id)).unwrap()));
+            let pusher = spawn(&queue, move |queue| (2..4).for_each(|id| queue.push(Item::new(id)).unwrap()));
             let mut popped = vec![queue.pop().unwrap().read()];
             popped.push(popper.join().unwrap());
             pusher.join().unwrap();
@@ -197,21 +173,18 @@ mod models {
             popped.extend([(); 2].map(|()| queue.try_pop().unwrap().read()));
             assert_eq!(popped, [0, 1, 2, 3]);
             assert!(matches!(queue.try_pop(), Err(TryPopError::Empty)));
-            drop(queue);
-            ledger.assert_each_dropped_once(4);
         });
     }
 
     /// One thread pushes and pops, so that the other finds what it knows of used again, to the same picture.
     pub(super) fn the_same_place_comes_again<D: Tested>() {
         explore_try_calls(0, || {
-            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
-            queue.try_push(ledger.item(0)).unwrap();
-            let items = ledger.clone();
+            let queue = queue::<Item, D>(2);
+            queue.try_push(Item::new(0)).unwrap();
             let other = spawn(&queue, move |queue| {
                 let mut popped = Vec::new();
                 for id in 1..4 {
-                    try_push(queue, items.item(id)).unwrap();
+                    try_push(queue, Item::new(id)).unwrap();
                     popped.extend(try_pop(queue).map(|item| item.read()));
                 }
                 popped
@@ -222,18 +195,14 @@ mod models {
             popped.extend(std::iter::from_fn(|| queue.try_pop().ok().map(|item| item.read())));
             popped.sort_unstable();
             assert_eq!(popped, [0, 1, 2, 3]);
-            drop(queue);
-            ledger.assert_each_dropped_once(4);
         });
     }
 
     pub(super) fn a_batch_against_singles<D: Tested>() {
         explore(-1, || {
-            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
-            let items = ledger.clone();
-            let batch = spawn(&queue, move |queue| queue.push_batch(&mut vec![items.item(0), items.item(1)]).unwrap());
-            let item = ledger.item(2);
-            let single = spawn(&queue, move |queue| queue.push(item).unwrap());
+            let queue = queue::<Item, D>(2);
+            let batch = spawn(&queue, move |queue| queue.push_batch(&mut vec![Item::new(0), Item::new(1)]).unwrap());
+            let single = spawn(&queue, move |queue| queue.push(Item::new(2)).unwrap());
             let mut popped = Vec::new();
             while popped.len() < 3 {
                 queue.pop_batch(&mut popped, 2).unwrap();
@@ -242,19 +211,16 @@ mod models {
             single.join().unwrap();
             let ids: Vec<_> = popped.iter().map(Item::read).collect();
             assert!([[0, 1, 2], [0, 2, 1], [2, 0, 1]].contains(&ids.clone().try_into().unwrap()), "{ids:?}");
-            drop((queue, popped));
-            ledger.assert_each_dropped_once(3);
         });
     }
 
     /// Batches taken while batches come.
     pub(super) fn batches_race<D: Tested>() {
         explore(0, || {
-            let (queue, ledger) = (queue::<Item, D>(3), Ledger::default());
-            queue.try_push(ledger.item(0)).unwrap();
-            let items = ledger.clone();
+            let queue = queue::<Item, D>(3);
+            queue.try_push(Item::new(0)).unwrap();
             let pusher = spawn(&queue, move |queue| {
-                queue.push_batch(&mut vec![items.item(1), items.item(2)]).unwrap();
+                queue.push_batch(&mut vec![Item::new(1), Item::new(2)]).unwrap();
             });
             let pop = |queue: &Queue<Item, D, Park>| {
                 let mut popped = Vec::new();
@@ -270,8 +236,6 @@ mod models {
             ids.extend(queue.try_pop().map(|item| item.read()));
             ids.sort_unstable();
             assert_eq!(ids, [0, 1, 2]);
-            drop(queue);
-            ledger.assert_each_dropped_once(3);
         });
     }
 
@@ -306,10 +270,9 @@ mod models {
     pub(super) fn a_receiver_moves_between_two_waits<D: Tested>() {
         explore(0, || {
             let (tx, rx) = channel::<usize, D>(2);
-            let pusher = thread::spawn(move || {
+            let pusher = spawn_with(tx, move |tx| {
                 tx.push(1).unwrap();
                 tx.push(2).unwrap();
-                tx
             });
             assert_eq!(rx.pop(), Ok(1));
             thread::spawn(move || assert_eq!(rx.pop(), Ok(2))).join().unwrap();
@@ -321,13 +284,10 @@ mod models {
         explore(0, || {
             let (tx, rx) = channel::<usize, D>(1);
             tx.push(0).unwrap();
-            let popper = thread::spawn(move || {
-                assert_eq!([rx.pop(), rx.pop()], [Ok(0), Ok(1)]);
-                rx
-            });
+            let popper = spawn_with(rx, move |rx| assert_eq!([rx.pop(), rx.pop()], [Ok(0), Ok(1)]));
             tx.push(1).unwrap();
             thread::spawn(move || tx.push(2).unwrap()).join().unwrap();
-            assert_eq!(popper.join().unwrap().pop(), Ok(2));
+            assert_eq!(popper.join().unwrap().1.pop(), Ok(2));
         });
     }
 
@@ -348,31 +308,26 @@ mod models {
 
     pub(super) fn close_against_a_parked_pop<D: Tested>() {
         explore(1, || {
-            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
+            let queue = queue::<Item, D>(1);
             let popper = spawn(&queue, |queue| {
                 let first = queue.pop().map(|item| item.read());
                 (first, queue.pop().map(|item| item.read()))
             });
-            queue.push(ledger.item(0)).unwrap();
+            queue.push(Item::new(0)).unwrap();
             queue.close();
             assert_eq!(popper.join().unwrap(), (Ok(0), Err(Closed(()))));
-            drop(queue);
-            ledger.assert_each_dropped_once(1);
         });
     }
 
     pub(super) fn close_against_a_parked_push<D: Tested>() {
         explore(1, || {
-            let (queue, ledger) = (queue::<Item, D>(1), Ledger::default());
-            queue.try_push(ledger.item(0)).unwrap();
-            let item = ledger.item(1);
-            let pusher = spawn(&queue, move |queue| queue.push(item).map_err(|Closed(item)| item.read()));
+            let queue = queue::<Item, D>(1);
+            queue.try_push(Item::new(0)).unwrap();
+            let pusher = spawn(&queue, move |queue| queue.push(Item::new(1)).map_err(|Closed(item)| item.read()));
             queue.close();
             assert_eq!(pusher.join().unwrap(), Err(1));
             assert_eq!(queue.pop().unwrap().read(), 0);
             assert_eq!(queue.pop().map(|item| item.read()), Err(Closed(())));
-            drop(queue);
-            ledger.assert_each_dropped_once(2);
         });
     }
 
@@ -393,12 +348,10 @@ mod models {
     /// Each push comes before the close, then its item is popped, or after it, then it comes back.
     pub(super) fn close_against_pushes<D: Tested>() {
         explore(-1, || {
-            let (queue, ledger) = (queue::<Item, D>(2), Ledger::default());
-            let item = ledger.item(0);
-            let single = spawn(&queue, move |queue| usize::from(queue.push(item).is_ok()));
-            let items = ledger.clone();
+            let queue = queue::<Item, D>(2);
+            let single = spawn(&queue, move |queue| usize::from(queue.push(Item::new(0)).is_ok()));
             let batch = spawn(&queue, move |queue| {
-                let mut batch = vec![items.item(1), items.item(2)];
+                let mut batch = vec![Item::new(1), Item::new(2)];
                 queue.push_batch(&mut batch).ok();
                 2 - batch.len()
             });
@@ -407,8 +360,6 @@ mod models {
             while queue.pop_batch(&mut popped, 2).is_ok() {}
             assert_eq!(popped.len(), single.join().unwrap() + batch.join().unwrap());
             assert_eq!(queue.try_pop().map(|item| item.read()), Err(TryPopError::Closed));
-            drop((queue, popped));
-            ledger.assert_each_dropped_once(3);
         });
     }
 
@@ -504,22 +455,21 @@ mod models {
             assert_eq!(receiver.join().unwrap(), Err(Closed(())));
         });
         explore(0, || {
-            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
+            let (tx, rx) = channel::<Item, D>(1);
             let receiver = thread::spawn(move || rx.iter().map(|item| item.read()).collect::<Vec<_>>());
-            tx.push(ledger.item(0)).unwrap();
+            tx.push(Item::new(0)).unwrap();
             drop(tx);
             assert_eq!(receiver.join().unwrap(), [0]);
-            ledger.assert_each_dropped_once(1);
         });
     }
 
     /// Neither is known to be the last. The end comes after both items, and their pushes are not refused.
     pub(super) fn two_senders_go_at_once<D: Tested>() {
         explore(quick(-2, -1), || {
-            let ((tx, rx), ledger) = (channel::<Item, D>(2), Ledger::default());
-            let (other, item) = (tx.clone(), ledger.item(0));
+            let (tx, rx) = channel::<Item, D>(2);
+            let (other, item) = (tx.clone(), Item::new(0));
             let sender = thread::spawn(move || other.push(item).unwrap());
-            let item = ledger.item(1);
+            let item = Item::new(1);
             let receiver = thread::spawn(move || {
                 let mut ids: Vec<_> = rx.iter().map(|item| item.read()).collect();
                 ids.sort_unstable();
@@ -530,7 +480,6 @@ mod models {
             drop(tx);
             sender.join().unwrap();
             assert_eq!(receiver.join().unwrap(), [0, 1]);
-            ledger.assert_each_dropped_once(2);
         });
     }
 
@@ -558,10 +507,9 @@ mod models {
     /// or is dropped with the queue.
     pub(super) fn the_last_receiver_goes<D: Tested>() {
         explore(1, || {
-            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
-            let items = ledger.clone();
+            let (tx, rx) = channel::<Item, D>(1);
             let sender = thread::spawn(move || {
-                let back = |id| tx.push(items.item(id)).map_err(|Closed(item)| assert_eq!(item.read(), id)).is_err();
+                let back = |id| tx.push(Item::new(id)).map_err(|Closed(item)| assert_eq!(item.read(), id)).is_err();
                 ([0, 1].map(back), tx)
             });
             let popped = rx.try_pop().map(|item| item.read());
@@ -572,7 +520,7 @@ mod models {
             // No push succeeds after one that was refused, and what was popped did not come back.
             assert!(came_back.is_sorted() && !(popped.is_ok() && came_back[0]));
             assert!(came_back[1] || popped.is_ok() || !D::BOUNDED);
-            ledger.assert_each_dropped_once(2);
+            Item::assert_each_dropped_once();
         });
     }
 
@@ -581,16 +529,13 @@ mod models {
     pub(super) fn the_last_receiver_goes_without_membarrier<D: Tested>() {
         for inside in [0, 1] {
             explore_with(Barrier::Absent, PREEMPTIONS, move || {
-                let ((tx, rx), ledger) = (channel::<Item, D>(2), Ledger::default());
-                (0..inside).for_each(|id| tx.try_push(ledger.item(id)).ok().unwrap());
-                let item = ledger.item(inside);
-                let sender = thread::spawn(move || {
-                    drop(tx.try_push(item));
-                    tx
-                });
+                let (tx, rx) = channel::<Item, D>(2);
+                (0..inside).for_each(|id| tx.try_push(Item::new(id)).ok().unwrap());
+                let item = Item::new(inside);
+                let sender = spawn_with(tx, move |tx| drop(tx.try_push(item)));
                 drop(rx);
                 let _tx = sender.join().unwrap();
-                ledger.assert_each_dropped_once(inside + 1);
+                Item::assert_each_dropped_once();
             });
         }
     }
@@ -598,16 +543,14 @@ mod models {
     /// Two receivers go while a sender waits for room: only the second one's drop refuses the item.
     pub(super) fn two_receivers_go_at_once<D: Tested>() {
         explore(0, || {
-            let ((tx, rx), ledger) = (channel::<Item, D>(1), Ledger::default());
-            tx.push(ledger.item(0)).unwrap();
+            let (tx, rx) = channel::<Item, D>(1);
+            tx.push(Item::new(0)).unwrap();
             let other = rx.clone();
             let receiver = thread::spawn(move || drop(other));
-            let item = ledger.item(1);
-            let sender = thread::spawn(move || tx.push(item).map_err(|Closed(item)| item.read()));
+            let sender = thread::spawn(move || tx.push(Item::new(1)).map_err(|Closed(item)| item.read()));
             drop(rx);
             receiver.join().unwrap();
             assert_eq!(sender.join().unwrap(), Err(1));
-            ledger.assert_each_dropped_once(2);
         });
     }
 }

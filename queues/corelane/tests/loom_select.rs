@@ -6,8 +6,6 @@
 
 #[path = "support/explore.rs"]
 mod explore;
-#[path = "support/ledger.rs"]
-mod ledger;
 #[cfg(feature = "async")]
 #[path = "support/task.rs"]
 mod task;
@@ -19,8 +17,7 @@ use corelane::handoff::{CancelToken, Fairness, SynchronousQueue};
 use corelane::mpmc::{self, Design, MichaelScott, NoStats, Options, Queue, Receiver, Sender, Ticket, TwoLock};
 use corelane::spsc::{self, Consumer, Lane, Producer};
 use corelane::wait::{Late, Park, Ready, Select};
-use explore::explore_with;
-use ledger::{Item, Ledger};
+use explore::{Item, explore_with, spawn_with};
 use loom::thread;
 use std::sync::Arc;
 #[cfg(feature = "async")]
@@ -82,10 +79,7 @@ fn an_end_that_closes_wakes_it() {
         let (sender, receiver) = shared::<Ticket>(1);
         let mut select = Select::with(Park);
         let (rx, receiver) = (select.add(rx), select.add(receiver));
-        let goes = thread::spawn(move || {
-            drop(sender);
-            drop(tx);
-        });
+        let goes = thread::spawn(move || drop((sender, tx)));
         for _ in 0..2 {
             let ready = select.wait().unwrap();
             if ready == rx {
@@ -152,18 +146,12 @@ fn room_in_either_wakes_it() {
 #[test]
 fn two_that_become_ready_are_both_found() {
     explore(2, || {
-        let (mut tx, rx) = lane(1);
+        let (tx, rx) = lane(1);
         let (sender, receiver) = shared::<Ticket>(1);
         let mut select = Select::with(Park);
         let (rx, receiver) = (select.add(rx), select.add(receiver));
-        let one = thread::spawn(move || {
-            tx.try_push(1).unwrap();
-            tx
-        });
-        let two = thread::spawn(move || {
-            sender.try_push(2).unwrap();
-            sender
-        });
+        let one = spawn_with(tx, move |tx| tx.try_push(1).unwrap());
+        let two = spawn_with(sender, move |sender| sender.try_push(2).unwrap());
         let mut sum = 0;
         for _ in 0..2 {
             let ready = select.wait().unwrap();
@@ -240,10 +228,9 @@ fn an_unused_wake_up_is_passed_on_where_nothing_else_comes() {
         let mut select = Select::with(Park);
         select.add(receiver.clone());
         let popper = thread::spawn(move || receiver.pop());
-        let pusher = thread::spawn(move || {
+        let pusher = spawn_with(sender, move |sender| {
             // One for the popper, one that stays, so that the select ends.
             assert!(sender.push(7).is_ok() && sender.push(8).is_ok());
-            sender
         });
         select.wait().unwrap();
         assert_eq!(popper.join().unwrap(), Ok(7));
@@ -343,8 +330,8 @@ fn a_token_moves_between_two_waits() {
 #[test]
 fn a_value_that_is_taken_away_is_dropped_after_its_last_use() {
     explore_with(Barrier::Nothing, 4, || {
-        let (late, ledger) = (Arc::new(Late::new()), Ledger::default());
-        late.put(ledger.item(0));
+        let late = Arc::new(Late::new());
+        late.put(Item::new(0));
         let users = [(); 2].map(|()| {
             let late = late.clone();
             thread::spawn(move || late.with(Item::read))
@@ -352,14 +339,13 @@ fn a_value_that_is_taken_away_is_dropped_after_its_last_use() {
         late.take_away();
         let is_empty = late.is_empty();
         if is_empty {
-            late.put(ledger.item(1));
+            late.put(Item::new(1));
             late.take_away();
         }
         for user in users {
             assert!(user.join().unwrap().is_none_or(|id| id == 0 || is_empty && id == 1));
         }
         assert!(late.is_empty());
-        ledger.assert_each_dropped_once(1 + usize::from(is_empty));
     });
 }
 
@@ -423,11 +409,8 @@ mod tasks {
     #[test]
     fn a_wait_that_was_polled_by_another_task_is_woken() {
         explore(2, || {
-            let (mut tx, rx) = lane(1);
-            let pusher = thread::spawn(move || {
-                tx.try_push(5).unwrap();
-                tx
-            });
+            let (tx, rx) = lane(1);
+            let pusher = spawn_with(tx, move |tx| tx.try_push(5).unwrap());
             let mut select = Select::with(Park);
             let rx = select.add(rx);
             {
@@ -455,10 +438,7 @@ mod tasks {
             let polled = wait.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert!(polled.is_pending());
             let popper = thread::spawn(move || receiver.pop());
-            let pusher = thread::spawn(move || {
-                sender.try_push(7).unwrap();
-                sender
-            });
+            let pusher = spawn_with(sender, move |sender| sender.try_push(7).unwrap());
             drop(wait);
             assert_eq!(popper.join().unwrap(), Ok(7));
             drop(pusher.join().unwrap());

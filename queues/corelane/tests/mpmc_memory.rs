@@ -9,7 +9,7 @@ mod allocator;
 #[path = "support/watchdog.rs"]
 mod watchdog;
 
-use allocator::{CALLS, LIMIT, LIVE};
+use allocator::{CALLS, LIMIT, LIVE, Page, refused_memory_is_an_error_and_leaves_nothing, within};
 use corelane::dispatch::{Builder, Mpmc};
 use corelane::error::{ChannelError, DispatchError, TryPushError};
 use corelane::mpmc::{self, Design, MichaelScott, Options, Queue, Ticket, TwoLock};
@@ -17,7 +17,8 @@ use corelane::spsc::{self, Linked, linked};
 use corelane::wait::{Adaptive, Park, Select};
 use std::time::Duration;
 
-type Page = [u8; 4096];
+/// Room for a panic, and for no more nodes than there are.
+const FEW: usize = 4 * 4096;
 
 /// Long enough to fall asleep in, on a busy machine too.
 const WARM_UP: Duration = Duration::from_millis(50);
@@ -82,7 +83,7 @@ fn memory_that_is_refused_gives_the_item_back() {
     make::<u64, Ticket>(1).unwrap().pop_timeout(WARM_UP).unwrap_err();
     let before = LIVE.get();
     let queue = make::<Page, MichaelScott>(7).unwrap();
-    LIMIT.set(4 * 4096);
+    LIMIT.set(FEW);
     let mut inside = 0;
     let refused = loop {
         match queue.try_push([inside; 4096]) {
@@ -111,9 +112,7 @@ fn a_push_without_memory_waits_for_a_pop() {
     let queue = make::<Page, MichaelScott>(3).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            LIMIT.set(4 * 4096);
-            (0..100).for_each(|item| queue.push([item; 4096]).unwrap());
-            LIMIT.set(usize::MAX);
+            within(FEW, || (0..100).for_each(|item| queue.push([item; 4096]).unwrap()));
         });
         std::thread::sleep(Duration::from_millis(5));
         (0..100).for_each(|item| assert_eq!(queue.pop(), Ok([item; 4096])));
@@ -129,30 +128,24 @@ fn a_select_without_memory_waits_for_a_pop() {
         let room = select.add(queue.push_side());
         // A panic needs memory.
         for round in 0..10 {
-            LIMIT.set(4 * 4096);
-            while queue.try_push([round; 4096]).is_ok() {}
-            let found = (queue.len(), select.try_wait(), select.wait_timeout(Duration::from_millis(1)));
-            LIMIT.set(usize::MAX);
+            let found = within(FEW, || {
+                while queue.try_push([round; 4096]).is_ok() {}
+                (queue.len(), select.try_wait(), select.wait_timeout(Duration::from_millis(1)))
+            });
             assert_eq!(found, (3, None, None));
-            LIMIT.set(4 * 4096);
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     std::thread::sleep(Duration::from_millis(5));
                     queue.pop().unwrap();
                 });
-                let found = select.wait();
-                LIMIT.set(usize::MAX);
-                assert_eq!(found.unwrap(), room);
+                assert_eq!(within(FEW, || select.wait()).unwrap(), room);
             });
         }
         // The allocator gives again.
         queue.try_push([10; 4096]).unwrap();
         assert_eq!(select.try_wait().unwrap(), room);
-        LIMIT.set(4 * 4096);
-        let pushed = (0..9).take_while(|_| queue.try_push([10; 4096]).is_ok()).count();
-        let found = select.try_wait();
-        LIMIT.set(usize::MAX);
-        assert_eq!((pushed, found), (4, None));
+        let pushed = || (0..9).take_while(|_| queue.try_push([10; 4096]).is_ok()).count();
+        assert_eq!(within(FEW, || (pushed(), select.try_wait())), (4, None));
     });
 }
 
@@ -162,27 +155,21 @@ fn a_select_over_a_linked_queue_without_memory_waits_for_pops() {
     watchdog::guard(|| {
         let options = spsc::Options::new().tuning(linked::Tuning::new().segment(4).cached(1)).wait(Adaptive);
         let (mut tx, mut rx) = spsc::any_channel::<Page, Linked, _, _>(1, options).unwrap();
-        LIMIT.set(4 * 4096);
         let mut select = Select::new();
         let key = select.add(&mut tx);
-        while select[key].try_push([0; 4096]).is_ok() {}
-        let found = (select.try_wait(), select.wait_timeout(Duration::from_millis(1)));
-        LIMIT.set(usize::MAX);
+        let found = within(FEW, || {
+            while select[key].try_push([0; 4096]).is_ok() {}
+            (select.try_wait(), select.wait_timeout(Duration::from_millis(1)))
+        });
         assert_eq!(found, (None, None));
-        LIMIT.set(4 * 4096);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(5));
                 while rx.try_pop().is_ok() {}
             });
-            let found = select.wait();
-            LIMIT.set(usize::MAX);
-            assert_eq!(found.unwrap(), key);
+            assert_eq!(within(FEW, || select.wait()).unwrap(), key);
         });
-        LIMIT.set(4 * 4096);
-        let pushed = select[key].try_push([0; 4096]);
-        LIMIT.set(usize::MAX);
-        assert!(pushed.is_ok());
+        assert!(within(FEW, || select[key].try_push([0; 4096]).is_ok()));
     });
 }
 
@@ -196,7 +183,7 @@ fn a_dispatcher_without_memory_is_refused_or_waits() {
         let mut worker = workers.remove(0);
         let page = |number: u8| [number; 4096];
         let mut rest = (4..100).map(page).collect();
-        LIMIT.set(4 * 4096);
+        LIMIT.set(FEW);
         assert_eq!(dispatcher.try_dispatch_slice(&[page(0), page(1), page(2), page(3), page(4)]), Ok(3));
         assert_eq!(dispatcher.try_dispatch(page(3)), Err(DispatchError::Full(page(3))));
         let moment = Duration::from_millis(2);
@@ -217,22 +204,12 @@ fn a_dispatcher_without_memory_is_refused_or_waits() {
     });
 }
 
-fn refused_memory_is_an_error_and_leaves_nothing<D: Design<Page>>() {
-    drop(make::<Page, D>(2));
-    let before = LIVE.get();
-    LIMIT.set(64 << 20);
-    let error = make::<Page, D>(100_000).err();
-    LIMIT.set(usize::MAX);
-    assert_eq!(error, Some(ChannelError::NoMemory));
-    assert_eq!(LIVE.get(), before);
-}
-
 #[test]
 fn a_queue_without_memory_is_not_made() {
     macro_rules! refused {
         ($name:ident, $design:ident, [$bound:ident $sleeps:ident $places:ident blocks]) => {};
         ($name:ident, $design:ident, $flags:tt) => {
-            refused_memory_is_an_error_and_leaves_nothing::<mpmc::$design>();
+            refused_memory_is_an_error_and_leaves_nothing(make::<Page, mpmc::$design>);
         };
     }
     shared_designs!(refused);
@@ -272,15 +249,11 @@ fn pushing_popping_and_waiting_allocate_nothing() {
 #[test]
 fn a_lane_without_memory_is_not_made_and_calls_allocate_nothing() {
     use corelane::mpmc::lanes;
-    let before = LIVE.get();
-    LIMIT.set(64 << 20);
-    assert_eq!(lanes::try_channel::<Page>(100_000).err(), Some(ChannelError::NoMemory));
-    assert_eq!(LIVE.get(), before);
+    refused_memory_is_an_error_and_leaves_nothing(lanes::try_channel::<Page>);
     // Of two lanes the second has no memory.
+    let before = LIVE.get();
     let (tx, rx) = lanes::try_channel::<Page>(100).unwrap();
-    LIMIT.set(100 << 10);
-    assert_eq!(tx.try_clone().err(), Some(ChannelError::NoMemory));
-    LIMIT.set(usize::MAX);
+    assert_eq!(within(100 << 10, || tx.try_clone().err()), Some(ChannelError::NoMemory));
     drop((tx.clone(), rx.clone()));
     drop((tx, rx));
     assert_eq!(LIVE.get(), before);

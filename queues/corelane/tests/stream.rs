@@ -22,8 +22,8 @@ use corelane::spsc::stream::{self, Consumer, Producer, PushError, Tuning};
 use corelane::spsc::{self, Counting, NoStats, Options};
 use corelane::wait::{Adaptive, Park, Select, Selectable, Spin, Strategy, Yield};
 use first::first;
-use histories::{Clock, Event, Gate, is_linearizable};
-use one_to_one::{OneToOne, Step};
+use histories::{Clock, Event};
+use one_to_one::{Step, judge};
 use random::Random;
 use std::io::{BufRead, ErrorKind, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -687,38 +687,12 @@ fn consume(rx: &mut Consumer<Adaptive>, random: &mut Random, next: &mut u64, clo
 #[test]
 fn histories_are_linearizable() {
     const HISTORIES: usize = 300;
-    const CALLS: usize = 8;
     for round in 0..HISTORIES {
         let segment = [1, 64, 300][round % 3];
         let (mut tx, mut rx) = queue_with(segment, None, [0, usize::MAX - 30][round % 2], Adaptive);
-        let (clock, gate) = (Clock::default(), Gate::new(2));
-        let record = |seed: usize, call: &mut dyn FnMut(&mut Random) -> Event<Vec<Step>>| {
-            let mut random = Random::new((2 * round + seed) as u64);
-            gate.pass();
-            let mut events = Vec::new();
-            for _ in 0..CALLS {
-                let (begin, end, steps) = call(&mut random);
-                events.extend(steps.into_iter().map(|step| (begin, end, step)));
-                random.spin(30);
-            }
-            events
-        };
-        let (begin, end, start) = clock.time(|| Step::Start { bound: u64::MAX, lag: 0, late: 0, inside: 0 });
-        let mut events = vec![(begin, end, start)];
-        let (mut pushed, mut popped) = (0, 0);
-        thread::scope(|scope| {
-            let producer = scope.spawn(|| record(1, &mut |random| produce(&mut tx, random, &mut pushed, &clock)));
-            events.extend(record(2, &mut |random| consume(&mut rx, random, &mut popped, &clock)));
-            events.extend(producer.join().unwrap());
-        });
-        // What is left is there.
-        let (begin, end, ()) = clock.time(|| ());
-        while let Ok(message) = rx.try_pop() {
-            events.push((begin, end, Step::Pop(number_of(message))));
-        }
-        let (begin, end, ()) = clock.time(|| ());
-        events.push((begin, end, Step::Nothing(pushed)));
-        assert!(is_linearizable::<OneToOne>(events.iter().copied()), "begin, end, call and answer: {events:#?}");
+        let start = Step::Start { bound: u64::MAX, lag: 0, late: 0, inside: 0 };
+        let randoms = [1, 2].map(|seed| Random::new((2 * round + seed) as u64));
+        judge(start, randoms, (&mut tx, produce), (&mut rx, consume), |rx| rx.try_pop().ok().map(number_of));
     }
     println!("{HISTORIES} histories judged");
 }

@@ -1,7 +1,7 @@
 //! The queues that the paper on synchronous queues compares with.
 
 use crate::shared::{EACH, check, join, spawn};
-use crate::{Item, Ledger, draw, explore, in_time, many, one_of};
+use crate::{Item, draw, explore, in_time, many, one_of};
 use corelane::error::{PopTimeoutError, PushTimeoutError};
 use corelane::handoff::Fairness;
 use corelane_papers::handoff::{Hanson, JavaFive, Naive};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take: fn(&Q) -> Item) {
     explore(move || {
-        let (queue, ledger, items) = (Arc::new(make()), Ledger::default(), many(draw(1..12)));
+        let (queue, items) = (Arc::new(make()), many(draw(1..12)));
         let (putters, takers) = one_of(&[(1, 1), (1, 2), (2, 1), (2, 2), (3, 2)]);
         let putters = (0..putters).map(|producer| {
-            let (ledger, items) = (ledger.clone(), items * takers);
+            let items = items * takers;
             spawn(&queue, move |queue| {
                 let numbers = (0..items).map(|i| producer * EACH + i).collect::<Vec<_>>();
-                numbers.iter().for_each(|&number| put(queue, ledger.item(number)));
+                numbers.iter().for_each(|&number| put(queue, Item::new(number)));
                 numbers
             })
         });
@@ -25,8 +25,6 @@ fn hands_over<Q: Send + Sync + 'static>(make: fn() -> Q, put: fn(&Q, Item), take
             (0..takers).map(|_| spawn(&queue, move |queue| (0..share).map(|_| take(queue).id).collect::<Vec<_>>()));
         let taken = join(takers.collect());
         check(&join(putters), &taken);
-        drop(queue);
-        ledger.assert_all_dropped();
     });
 }
 
@@ -50,13 +48,13 @@ fn java_five_hands_over() {
 fn java_five_loses_nothing_to_time_outs() {
     for fairness in [Fairness::Fair, Fairness::Unfair] {
         explore(move || {
-            let (queue, ledger) = (Arc::new(JavaFive::new(fairness)), Ledger::default());
+            let queue = Arc::new(JavaFive::new(fairness));
             let putters = (0..draw(1..3)).map(|producer| {
-                let (ledger, tries) = (ledger.clone(), many(draw(1..20)));
+                let tries = many(draw(1..20));
                 spawn(&queue, move |queue| {
                     let numbers = (0..tries).map(|i| producer * EACH + i);
                     let put = |&i: &usize| {
-                        in_time(PushTimeoutError::is_timeout, |time| queue.put_timeout(ledger.item(i), time)).is_ok()
+                        in_time(PushTimeoutError::is_timeout, |time| queue.put_timeout(Item::new(i), time)).is_ok()
                     };
                     numbers.filter(put).collect::<Vec<_>>()
                 })
@@ -71,8 +69,6 @@ fn java_five_loses_nothing_to_time_outs() {
             });
             let taken = join(takers.collect());
             check(&join(putters), &taken);
-            drop(queue);
-            ledger.assert_all_dropped();
         });
     }
 }

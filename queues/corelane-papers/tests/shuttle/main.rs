@@ -16,6 +16,6 @@ mod shared;
 #[path = "../../../corelane/tests/support/watchdog.rs"]
 mod watchdog;
 
-pub(crate) use counted::{Item, Ledger};
-pub(crate) use schedules::{draw, explore, many, one_of, thread};
-pub(crate) use shared::in_time;
+pub(crate) use counted::Item;
+pub(crate) use schedules::{draw, many, one_of, thread};
+pub(crate) use shared::{explore, in_time};

@@ -1,13 +1,11 @@
 //! Recorded histories of both ends, judged by a checker of linearizability, see [`one_to_one`](crate::one_to_one).
 
 use crate::case::{Case, Random, Rx, Tx, queue_from};
-use crate::histories::{Clock, Event, Gate, is_linearizable};
-use crate::one_to_one::{OneToOne, Step};
+use crate::histories::{Clock, Event, is_linearizable};
+use crate::one_to_one::{OneToOne, Step, judge};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
-use std::thread;
 use std::time::Duration;
 
-const CALLS: usize = 8;
 const HISTORIES: usize = 120;
 /// The smallest ones, and one that says `Full` early.
 const BOUNDS: [usize; 4] = [1, 2, 5, 70];
@@ -112,50 +110,21 @@ fn consume<C: Case>(rx: &mut Rx<u64, C>, random: &mut Random, next: &mut u64, cl
     (begin, end, steps)
 }
 
-/// So many calls, with pauses in between.
-fn record(gate: &Gate, random: &mut Random, mut call: impl FnMut(&mut Random) -> Event<Vec<Step>>) -> Vec<Event<Step>> {
-    gate.pass();
-    let mut events = Vec::new();
-    for _ in 0..CALLS {
-        let (begin, end, steps) = call(random);
-        events.extend(steps.into_iter().map(|step| (begin, end, step)));
-        random.spin(30);
-    }
-    events
-}
-
 pub(crate) fn histories_are_linearizable<C: Case>() {
     let mut seeds = Random::new(1);
     for round in 0..HISTORIES * BOUNDS.len() {
         let bound = BOUNDS[round % BOUNDS.len()];
         let (mut tx, mut rx) = queue_from::<u64, C>(bound, [0, usize::MAX - 3][round / BOUNDS.len() % 2]);
-        let clock = Clock::default();
         // Nearly empty, or nearly full.
         let few = seeds.below(bound.min(4) + 1) as u64;
         let inside = if seeds.below(2) == 0 { few } else { bound as u64 - few };
-        let (_, _, steps) = clock.time(|| {
-            (0..inside).for_each(|item| tx.try_push(item).unwrap());
-            let (capacity, lag) = (tx.capacity() as u64, tx.release_lag() as u64);
-            // Without a bound the consumer tells what it popped when it likes.
-            let late = if capacity == bound as u64 { lag } else { u64::MAX };
-            Step::Start { bound: capacity, lag, late, inside }
-        });
-        let mut events = vec![(0, 1, steps)];
-        let gate = Gate::new(2);
-        let (mut one, mut other) = (Random::new(seeds.below(1 << 30) as u64), Random::new(seeds.below(1 << 30) as u64));
-        let (mut next, mut first) = (inside, 0);
-        thread::scope(|scope| {
-            let producer =
-                scope.spawn(|| record(&gate, &mut one, |random| produce::<C>(&mut tx, random, &mut next, &clock)));
-            events.extend(record(&gate, &mut other, |random| consume::<C>(&mut rx, random, &mut first, &clock)));
-            events.extend(producer.join().unwrap());
-        });
-        // What is left is there.
-        let (begin, end, _) = clock.time(|| ());
-        events.extend(std::iter::from_fn(|| rx.try_pop().ok()).map(|item| (begin, end, Step::Pop(item))));
-        let (begin, end, _) = clock.time(|| ());
-        events.push((begin, end, Step::Nothing(next)));
-        assert!(is_linearizable::<OneToOne>(events.iter().copied()), "begin, end, call and answer: {events:#?}");
+        (0..inside).for_each(|item| tx.try_push(item).unwrap());
+        let (capacity, lag) = (tx.capacity() as u64, tx.release_lag() as u64);
+        // Without a bound the consumer tells what it popped when it likes.
+        let late = if capacity == bound as u64 { lag } else { u64::MAX };
+        let start = Step::Start { bound: capacity, lag, late, inside };
+        let randoms = [(); 2].map(|()| Random::new(seeds.below(1 << 30) as u64));
+        judge(start, randoms, (&mut tx, produce::<C>), (&mut rx, consume::<C>), |rx| rx.try_pop().ok());
     }
     println!("{} histories judged", HISTORIES * BOUNDS.len());
 }
@@ -167,7 +136,7 @@ fn the_checker_refuses_what_is_wrong() {
         Close, Empty, Free, Full, Inside, InsideAtMost, IsClosed, Nothing, Pop, PopClosed, Push, PushClosed, Refused,
         Start, Take,
     };
-    let judge = |start: Step, steps: &[Step]| {
+    let holds = |start: Step, steps: &[Step]| {
         let steps = [start].into_iter().chain(steps.iter().copied()).enumerate();
         is_linearizable::<OneToOne>(steps.map(|(i, step)| (2 * i, 2 * i + 1, step)))
     };
@@ -178,7 +147,7 @@ fn the_checker_refuses_what_is_wrong() {
         (empty, &[Push(0), IsClosed(false), Close, PushClosed, IsClosed(true), Pop(0), PopClosed]),
         (early, &[InsideAtMost(69), Push(61), Full(62), Push(62), Refused(63), Pop(0)]),
     ] {
-        assert!(judge(start, right), "{right:?}");
+        assert!(holds(start, right), "{right:?}");
     }
     for (start, wrong) in [
         (empty, &[Push(0), Push(1), Pop(1)][..]),
@@ -205,7 +174,7 @@ fn the_checker_refuses_what_is_wrong() {
         (early, &[Full(61)]),
         (early, &[InsideAtMost(70)]),
     ] {
-        assert!(!judge(start, wrong), "{wrong:?}");
+        assert!(!holds(start, wrong), "{wrong:?}");
     }
     // A batch that found nothing more has not given its slot back yet: so the queue may still be full. Once it has
     // ended it may not.

@@ -8,7 +8,7 @@
 //! cannot be told which the first was. That each job is taken once then, and in which order, is what
 //! [`membership`](crate::membership), [`accounting`](crate::accounting) and [`sequences`](crate::sequences) say.
 
-use crate::histories::{Clock, Event, Gate, is_linearizable};
+use crate::histories::{Clock, Event, is_linearizable, record};
 use crate::random::Random;
 use crate::{Case, Rx, Tx, build};
 use corelane::dispatch::{Builder, RoundRobin};
@@ -227,43 +227,38 @@ fn histories<C: Case>(is_bounded: bool) {
         let bound = if is_bounded { capacity } else { usize::MAX };
         let builder = Builder::new(WORKERS).capacity(capacity).batch(1 + round / 3 % 3).route(RoundRobin::new());
         let (mut dispatcher, workers) = build::<C, u64, _, _>(builder);
-        let (clock, gate) = (Clock::default(), Gate::new(1 + WORKERS));
+        let clock = &Clock::default();
         let (_, _, mut events) = clock.time(Vec::new);
-        thread::scope(|scope| {
-            let (clock, gate) = (&clock, &gate);
-            let seed = (1 + round * (1 + WORKERS)) as u64;
-            let threads: Vec<_> = (seed..)
-                .zip(workers)
-                .map(|(seed, mut worker)| {
-                    scope.spawn(move || {
-                        let mut random = Random::new(seed);
-                        let mut events = Vec::new();
-                        gate.pass();
-                        // Until all is done, so that a dispatcher that waits for room gets it.
-                        while !matches!(events.last(), Some((_, _, Call::Closed(_)))) {
-                            events.extend(work::<C>(&mut worker, &mut random, clock));
-                            // Of much that finds nothing a little is enough.
-                            if events.len() > 4 * CALLS && matches!(events.last(), Some((_, _, Call::Empty(_)))) {
-                                events.pop();
-                                thread::yield_now();
-                            }
-                            random.spin(60);
-                        }
-                        events
-                    })
-                })
-                .collect();
-            let mut random = Random::new(seed + WORKERS as u64);
-            let mut next = 0;
-            gate.pass();
+        let seed = (1 + round * (1 + WORKERS)) as u64;
+        let mut recorders: Vec<Box<dyn FnOnce() -> Vec<Event<Call>> + Send + '_>> = Vec::new();
+        for (seed, mut worker) in (seed..).zip(workers) {
+            recorders.push(Box::new(move || {
+                let mut random = Random::new(seed);
+                let mut events = Vec::new();
+                // Until all is done, so that a dispatcher that waits for room gets it.
+                while !matches!(events.last(), Some((_, _, Call::Closed(_)))) {
+                    events.extend(work::<C>(&mut worker, &mut random, clock));
+                    // Of much that finds nothing a little is enough.
+                    if events.len() > 4 * CALLS && matches!(events.last(), Some((_, _, Call::Empty(_)))) {
+                        events.pop();
+                        thread::yield_now();
+                    }
+                    random.spin(60);
+                }
+                events
+            }));
+        }
+        recorders.push(Box::new(move || {
+            let (mut random, mut next, mut events) = (Random::new(seed + WORKERS as u64), 0, Vec::new());
             for _ in 0..CALLS {
                 events.extend(dispatch::<C>(&mut dispatcher, &mut random, &mut next, clock));
                 random.pause();
             }
             let (begin, end, ()) = clock.time(|| drop(dispatcher));
             events.push((begin, end, Call::Gone));
-            threads.into_iter().for_each(|thread| events.extend(thread.join().unwrap()));
-        });
+            events
+        }));
+        events.extend(record(recorders).concat());
         assert_eq!(judge(bound, &events), Ok(()), "begin, end, call and answer: {events:#?}");
     }
     println!("{HISTORIES} histories judged");

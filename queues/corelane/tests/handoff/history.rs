@@ -31,7 +31,7 @@
 //! fault that a request waits at another place of the arena, so there is no order, and a time-out, or a `try_exchange`
 //! that finds no partner, says nothing of others.
 
-use crate::histories::{Clock, Event, Gate, is_linearizable};
+use crate::histories::{Clock, Event, is_linearizable, record};
 use crate::meeting::Queue;
 use crate::random::Random;
 use crate::support::Mode;
@@ -39,7 +39,6 @@ use crate::watchdog::guard;
 use corelane::error::{Closed, PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{Exchanger, TransferQueue, WaitLimit};
 use std::collections::{BTreeSet, HashMap};
-use std::thread;
 use std::time::{Duration, Instant};
 use todc_utils::Specification;
 
@@ -493,8 +492,7 @@ impl<'a, Q: Queue<u64>> Recorder<'a, Q> {
         }
     }
 
-    fn record(mut self, gate: &Gate, tickets: bool) -> Vec<Event<Call>> {
-        gate.pass();
+    fn record(mut self, tickets: bool) -> Vec<Event<Call>> {
         for _ in 0..CALLS {
             self.call(tickets);
             self.random.pause();
@@ -508,21 +506,9 @@ impl<'a, Q: Queue<u64>> Recorder<'a, Q> {
 
 fn histories<Q: Queue<u64>, const FAIR: bool, const DRAINS: bool>(make: impl Fn() -> Q, tickets: bool) {
     for round in 0..HISTORIES {
-        let (queue, clock, gate) = (make(), Clock::default(), Gate::new(THREADS));
-        let mut events = Vec::new();
-        thread::scope(|scope| {
-            let threads = [(); THREADS].map(|()| ());
-            let threads: Vec<_> = threads
-                .iter()
-                .enumerate()
-                .map(|(thread, ())| {
-                    let recorder = Recorder::new(&queue, &clock, thread, (round * THREADS + thread) as u64 + 1);
-                    let gate = &gate;
-                    scope.spawn(move || recorder.record(gate, tickets))
-                })
-                .collect();
-            threads.into_iter().for_each(|thread| events.extend(thread.join().unwrap()));
-        });
+        let (queue, clock) = (make(), Clock::default());
+        let recorder = |thread| Recorder::new(&queue, &clock, thread, (round * THREADS + thread) as u64 + 1);
+        let mut events = record((0..THREADS).map(recorder).map(|recorder| || recorder.record(tickets))).concat();
         // What was left is there, and nothing else.
         let mut rest = Recorder::new(&queue, &clock, THREADS, 1);
         while rest.try_take() {}
@@ -623,10 +609,9 @@ fn judge_swaps(events: &[Event<Swap>]) -> Result<(), Wrong> {
 fn exchanger_histories_are_pairs() {
     guard(|| {
         for round in 0..HISTORIES {
-            let (exchanger, clock, gate) = (Exchanger::new(), Clock::default(), Gate::new(THREADS));
-            let record = |thread: usize| {
+            let (exchanger, clock) = (Exchanger::new(), Clock::default());
+            let swaps = |thread: usize| {
                 let mut random = Random::new((round * THREADS + thread) as u64 + 1);
-                gate.pass();
                 let mut events = Vec::new();
                 for call in 0..CALLS {
                     let item = (1000 * thread + call) as u64;
@@ -657,12 +642,8 @@ fn exchanger_histories_are_pairs() {
                 }
                 events
             };
-            let mut events = Vec::new();
-            thread::scope(|scope| {
-                let record = &record;
-                let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || record(thread))).collect();
-                threads.into_iter().for_each(|thread| events.extend(thread.join().unwrap()));
-            });
+            let swaps = &swaps;
+            let events = record((0..THREADS).map(|thread| move || swaps(thread))).concat();
             assert_eq!(judge_swaps(&events), Ok(()), "begin, end, call and answer: {events:#?}");
         }
         println!("{HISTORIES} histories judged");

@@ -6,11 +6,10 @@
 //! one moment, which is more than is promised.
 
 use crate::case::{Ends, Random, Rx, Shared, Tx, channel_with};
-use crate::histories::{self, Clock, Event, Gate};
+use crate::histories::{self, Clock, Event};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::wait::Adaptive;
 use std::collections::VecDeque;
-use std::thread;
 use std::time::Duration;
 use todc_utils::Specification;
 
@@ -237,11 +236,9 @@ fn record<C: Shared>(
     mix: Mix,
     thread: usize,
     clock: &Clock,
-    gate: &Gate,
 ) -> Vec<Event<Option<Call>>> {
     let mut events = Vec::with_capacity(CALLS);
     let mut next = 1000 * thread as u64;
-    gate.pass();
     for _ in 0..CALLS {
         events.push(clock.time(|| call::<C>(ends, random, mix, &mut next)));
         (0..random.below(30)).for_each(|_| std::hint::spin_loop());
@@ -257,18 +254,12 @@ fn histories<C: Shared, const BOUND: usize>(mix: Mix) {
         let (tx, rx) = channel_with::<C, u64, _>(capacity, start, Adaptive);
         let mut ends: [_; THREADS] = std::array::from_fn(|_| (tx.clone(), rx.clone()));
         drop((tx, rx));
-        let (clock, gate) = (Clock::default(), Gate::new(THREADS));
-        // Threads of their own for each round: none waits for one that has panicked.
-        let calls: Vec<_> = thread::scope(|scope| {
-            let (clock, gate) = (&clock, &gate);
-            let threads: Vec<_> = randoms
-                .iter_mut()
-                .zip(&mut ends)
-                .enumerate()
-                .map(|(i, (random, ends))| scope.spawn(move || record::<C>(ends, random, mix, i, clock, gate)))
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        let clock = Clock::default();
+        let recorders = randoms.iter_mut().zip(&mut ends).enumerate().map(|(i, (random, ends))| {
+            let clock = &clock;
+            move || record::<C>(ends, random, mix, i, clock)
         });
+        let calls = histories::record(recorders);
         let events = claims(&calls, usize::from(C::BY_PLACES) * LARGEST);
         let histories = match C::LANES {
             true => (0..THREADS).map(|lane| parts(of_lane(lane, &events))).collect(),

@@ -1,7 +1,7 @@
 //! One dispatcher and workers that come and go.
 
 use crate::thread::{self, JoinHandle};
-use crate::{Item, Ledger, Wait, draw, explore, in_time, many, one_of, wait};
+use crate::{Item, Wait, draw, explore, in_time, many, one_of, wait};
 use corelane::dispatch::{Builder, ByKey, Collector, Dispatcher, LeastLoaded, Mpmc, Queue, RoundRobin, Route, Worker};
 use corelane::error::{DispatchError, PopTimeoutError, TryPopError};
 use corelane::mpmc::Ticket;
@@ -78,7 +78,6 @@ where
     Rx<Item, Q>: Send,
 {
     explore(move || {
-        let ledger = Ledger::default();
         let (mut dispatcher, workers) = fan_out::<Q, R>(draw(1..4), route());
         let mut threads = Vec::new();
         for worker in workers {
@@ -90,7 +89,7 @@ where
         let mut next = 0;
         while next < jobs {
             let refused = match draw(0..6) {
-                0 => match dispatcher.try_dispatch(ledger.item(next)) {
+                0 => match dispatcher.try_dispatch(Item::new(next)) {
                     Err(DispatchError::Full(job)) => {
                         assert_eq!(job.id, next);
                         thread::yield_now();
@@ -99,9 +98,8 @@ where
                     done => done,
                 },
                 1 => {
-                    match in_time(DispatchError::is_timeout, |time| {
-                        dispatcher.dispatch_timeout(ledger.item(next), time)
-                    }) {
+                    match in_time(DispatchError::is_timeout, |time| dispatcher.dispatch_timeout(Item::new(next), time))
+                    {
                         Err(DispatchError::Timeout(job)) => {
                             assert_eq!(job.id, next);
                             thread::yield_now();
@@ -111,7 +109,7 @@ where
                     }
                 }
                 2 => {
-                    let mut batch = (next..jobs).take(draw(1..20)).map(|id| ledger.item(id)).collect::<Vec<_>>();
+                    let mut batch = (next..jobs).take(draw(1..20)).map(Item::new).collect::<Vec<_>>();
                     next += batch.len();
                     dispatcher.dispatch_batch(&mut batch).expect("one stays");
                     continue;
@@ -124,7 +122,7 @@ where
                     dispatcher.flush();
                     continue;
                 }
-                _ => dispatcher.dispatch(ledger.item(next)),
+                _ => dispatcher.dispatch(Item::new(next)),
             };
             match refused {
                 Ok(()) => next += 1,
@@ -140,7 +138,6 @@ where
         done.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap()));
         done.sort_unstable();
         assert!(done.iter().copied().eq(0..jobs), "{done:?}");
-        ledger.assert_all_dropped();
     });
 }
 
@@ -150,12 +147,11 @@ where
     Rx<Item, Q>: Send,
 {
     explore(|| {
-        let ledger = Ledger::default();
         let (mut dispatcher, workers) = fan_out::<Q, _>(draw(1..4), RoundRobin::new());
         let threads = workers.into_iter().map(|worker| start(worker, true)).collect::<Vec<_>>();
         let mut dispatched = 0;
         let refused = loop {
-            match dispatcher.dispatch(ledger.item(dispatched)) {
+            match dispatcher.dispatch(Item::new(dispatched)) {
                 Ok(()) => {
                     dispatched += 1;
                     // A queue without a bound never makes it wait.
@@ -170,7 +166,7 @@ where
         if draw(0..2) == 0 {
             // Or another worker comes, and does them.
             let worker = start(dispatcher.add_worker().unwrap(), false);
-            dispatcher.dispatch(ledger.item(dispatched)).expect("there is a worker");
+            dispatcher.dispatch(Item::new(dispatched)).expect("there is a worker");
             dispatched += 1;
             if let Err(unfinished) = dispatcher.join() {
                 assert!(unfinished.panics.is_empty());
@@ -183,7 +179,6 @@ where
         }
         jobs.sort_unstable();
         assert!(jobs.iter().copied().eq(0..dispatched), "{jobs:?}");
-        ledger.assert_all_dropped();
     });
 }
 
@@ -194,13 +189,12 @@ where
     Rx<Item, Q>: Send,
 {
     explore(|| {
-        let ledger = Ledger::default();
         let (mut dispatcher, workers) = fan_out::<Q, _>(draw(1..4), RoundRobin::new());
         let leave = workers.iter().map(|_| draw(0..2) == 0).collect::<Vec<_>>();
         let threads = workers.into_iter().zip(&leave).map(|(worker, &leaves)| start(worker, leaves));
         let threads = threads.collect::<Vec<_>>();
         let jobs = 0..draw(0..20);
-        let dispatched = jobs.filter(|&id| dispatcher.try_dispatch(ledger.item(id)).is_ok()).collect::<Vec<_>>();
+        let dispatched = jobs.filter(|&id| dispatcher.try_dispatch(Item::new(id)).is_ok()).collect::<Vec<_>>();
         // What comes back later than this goes with the dispatcher.
         let mut jobs = dispatcher.take_returned().iter().map(|job| job.id).collect::<Vec<_>>();
         drop(dispatcher);
@@ -209,7 +203,6 @@ where
         assert!(jobs.is_sorted_by(|one, next| one < next), "a job was done twice: {jobs:?}");
         assert!(jobs.iter().all(|job| dispatched.contains(job)), "{jobs:?} of {dispatched:?}");
         assert!(leave.contains(&true) || jobs == dispatched, "no worker has left: {jobs:?} of {dispatched:?}");
-        ledger.assert_all_dropped();
     });
 }
 

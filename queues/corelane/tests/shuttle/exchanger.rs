@@ -3,7 +3,7 @@
 use crate::handoff::NODES;
 use crate::shared::{EACH, join, spawn};
 use crate::thread;
-use crate::{Ledger, draw, explore, in_time, many, soon};
+use crate::{Item, draw, explore, in_time, many, soon};
 use corelane::error::{PushTimeoutError, TryPushError};
 use corelane::handoff::{CancelToken, Exchanger, WaitLimit};
 use std::collections::BTreeSet;
@@ -21,22 +21,22 @@ fn check<T: Send>(exchanger: &Exchanger<T>, swaps: Vec<(usize, usize)>) {
 #[test]
 fn partners_agree() {
     explore(|| {
-        let (exchanger, ledger, stop) = (Arc::new(Exchanger::new()), Ledger::default(), CancelToken::new());
+        let (exchanger, stop) = (Arc::new(Exchanger::new()), CancelToken::new());
         let threads = (0..draw(2..6)).map(|thread| {
-            let (ledger, stop, rounds) = (ledger.clone(), stop.clone(), many(draw(1..20)));
+            let (stop, rounds) = (stop.clone(), many(draw(1..20)));
             spawn(&exchanger, move |exchanger| {
                 let mut swaps = Vec::new();
                 for i in 0..rounds {
                     let mine = thread * EACH + i;
                     if draw(0..4) == 0 {
-                        match exchanger.try_exchange(ledger.item(mine)) {
+                        match exchanger.try_exchange(Item::new(mine)) {
                             Ok(item) => swaps.push((mine, item.id)),
                             Err(TryPushError::Full(item)) => assert_eq!(item.id, mine),
                             Err(error) => panic!("{error}"),
                         }
                         continue;
                     }
-                    let given = ledger.item(mine);
+                    let given = Item::new(mine);
                     let exchanged = if draw(0..2) == 0 {
                         exchanger.exchange_with(given, &WaitLimit::new().timeout(soon()).cancel(&stop))
                     } else {
@@ -59,8 +59,6 @@ fn partners_agree() {
         }
         let swaps = join(threads).concat();
         check(&exchanger, swaps);
-        drop(exchanger);
-        ledger.assert_all_dropped();
     });
 }
 
@@ -68,19 +66,16 @@ fn partners_agree() {
 #[test]
 fn two_swap_for_ever() {
     explore(|| {
-        let (exchanger, ledger, rounds) = (Arc::new(Exchanger::new()), Ledger::default(), many(draw(1..60)));
+        let (exchanger, rounds) = (Arc::new(Exchanger::new()), many(draw(1..60)));
         let threads = [0, 1].map(|thread| {
-            let ledger = ledger.clone();
             spawn(&exchanger, move |exchanger| {
                 for i in 0..rounds {
-                    let other = exchanger.exchange(ledger.item(thread * EACH + i)).unwrap();
+                    let other = exchanger.exchange(Item::new(thread * EACH + i)).unwrap();
                     assert_eq!(other.id, (1 - thread) * EACH + i);
                 }
             })
         });
         join(threads.into());
-        drop(exchanger);
-        ledger.assert_all_dropped();
     });
 }
 
@@ -88,13 +83,12 @@ fn two_swap_for_ever() {
 #[test]
 fn a_close_in_midstream() {
     explore(|| {
-        let (exchanger, ledger) = (Arc::new(Exchanger::new()), Ledger::default());
+        let exchanger = Arc::new(Exchanger::new());
         let threads = (0..draw(2..6)).map(|thread| {
-            let ledger = ledger.clone();
             spawn(&exchanger, move |exchanger| {
                 let mut swaps = Vec::new();
                 for mine in thread * EACH.. {
-                    match exchanger.exchange(ledger.item(mine)) {
+                    match exchanger.exchange(Item::new(mine)) {
                         Ok(item) => swaps.push((mine, item.id)),
                         Err(closed) => {
                             assert_eq!(closed.0.id, mine);
@@ -110,7 +104,5 @@ fn a_close_in_midstream() {
         exchanger.close();
         let swaps = join(threads).concat();
         check(&exchanger, swaps);
-        drop(exchanger);
-        ledger.assert_all_dropped();
     });
 }

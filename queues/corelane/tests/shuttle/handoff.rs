@@ -5,7 +5,7 @@ use crate::first::first;
 use crate::meeting::Queue;
 use crate::shared::{EACH, check, join, spawn};
 use crate::thread;
-use crate::{Item, Ledger, draw, explore, many, one_of, soon};
+use crate::{Item, draw, explore, many, one_of, soon};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, TransferQueue, WaitLimit};
 use corelane::wait::Park;
@@ -71,17 +71,11 @@ fn of_put(put: Result<(), PushTimeoutError<Item>>, number: usize) -> Option<bool
 }
 
 /// Puts a producer's items in all ways until they are all taken, or the queue is closed. Returns those it accepted.
-fn put_all<Q: Queue<Item>>(
-    queue: &Q,
-    ledger: &Ledger,
-    producer: usize,
-    items: usize,
-    stop: &CancelToken,
-) -> Vec<usize> {
+fn put_all<Q: Queue<Item>>(queue: &Q, producer: usize, items: usize, stop: &CancelToken) -> Vec<usize> {
     let mut accepted = Vec::new();
     while accepted.len() < items {
         let number = producer * EACH + accepted.len();
-        let item = ledger.item(number);
+        let item = Item::new(number);
         let handed_over = match draw(0..if Q::DRAINS { 8 } else { 6 }) {
             0 => match queue.try_put(item) {
                 Ok(()) => Some(true),
@@ -155,7 +149,7 @@ fn take_all(queue: &impl Queue<Item>, stop: &CancelToken) -> Vec<usize> {
 
 fn traffic<M: Mode>(closes_early: bool) {
     explore(move || {
-        let (queue, ledger, stop) = (M::queue(), Ledger::default(), CancelToken::new());
+        let (queue, stop) = (M::queue(), CancelToken::new());
         let takers = (0..draw(1..4)).map(|_| {
             let stop = stop.clone();
             spawn(&queue, move |queue| take_all(queue, &stop))
@@ -163,9 +157,9 @@ fn traffic<M: Mode>(closes_early: bool) {
         let takers = takers.collect::<Vec<_>>();
         let putters = (0..draw(1..4)).map(|producer| {
             let items = many(if closes_early { 40 } else { draw(0..20) });
-            let (ledger, stop) = (ledger.clone(), stop.clone());
+            let stop = stop.clone();
             spawn(&queue, move |queue| {
-                let accepted = put_all(queue, &ledger, producer, items, &stop);
+                let accepted = put_all(queue, producer, items, &stop);
                 assert!(closes_early || accepted.len() == items);
                 accepted
             })
@@ -187,8 +181,6 @@ fn traffic<M: Mode>(closes_early: bool) {
         check(&accepted, &join(takers));
         assert_eq!((queue.waiting_takes(), queue.puts()), (0, 0));
         assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
-        drop(queue);
-        ledger.assert_all_dropped();
     });
 }
 
@@ -203,13 +195,13 @@ pub(crate) fn a_close_in_midstream<M: Mode>() {
 /// No call gives up, so each wake-up counts.
 pub(crate) fn as_many_puts_as_takes<M: Mode>() {
     explore(|| {
-        let (queue, ledger, items) = (M::queue(), Ledger::default(), many(draw(1..12)));
+        let (queue, items) = (M::queue(), many(draw(1..12)));
         let (putters, takers) = one_of(&[(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (3, 1), (4, 2)]);
         let putters = (0..putters).map(|producer| {
-            let (ledger, items) = (ledger.clone(), items * takers);
+            let items = items * takers;
             spawn(&queue, move |queue| {
                 let numbers = (0..items).map(|i| producer * EACH + i).collect::<Vec<_>>();
-                numbers.iter().for_each(|&number| queue.put_with(ledger.item(number), &WaitLimit::new()).unwrap());
+                numbers.iter().for_each(|&number| queue.put_with(Item::new(number), &WaitLimit::new()).unwrap());
                 numbers
             })
         });
@@ -222,15 +214,13 @@ pub(crate) fn as_many_puts_as_takes<M: Mode>() {
         });
         let taken = join(takers.collect());
         check(&join(putters), &taken);
-        drop(queue);
-        ledger.assert_all_dropped();
     });
 }
 
 /// A request that stays is found by one that comes, whatever others do in between.
 pub(crate) fn one_that_stays_is_found<M: Mode>() {
     explore(|| {
-        let (queue, ledger) = (M::queue(), Ledger::default());
+        let queue = M::queue();
         let mut stays = queue.reserve_take();
         let others = (0..draw(1..4)).map(|_| {
             spawn(&queue, |queue| {
@@ -245,25 +235,23 @@ pub(crate) fn one_that_stays_is_found<M: Mode>() {
         });
         join(others.collect());
         assert_eq!(queue.waiting_takes(), 1);
-        queue.try_put(ledger.item(7)).ok().unwrap();
+        queue.try_put(Item::new(7)).ok().unwrap();
         assert_eq!(stays.try_followup().unwrap().unwrap().id, 7);
         drop(stays);
         assert_eq!(queue.waiting_takes(), 0);
         assert!(queue.nodes() <= NODES, "{} nodes", queue.nodes());
-        drop(queue);
-        ledger.assert_all_dropped();
     });
 }
 
 pub(crate) fn a_select_misses_nothing<M: Mode>() {
     explore(|| {
-        let (queues, ledger) = ([M::queue(), M::queue()], Ledger::default());
+        let queues = [M::queue(), M::queue()];
         let counts = [many(draw(0..12)), many(draw(0..12))];
         let putters = [0, 1].map(|producer| {
-            let (ledger, count) = (ledger.clone(), counts[producer]);
+            let count = counts[producer];
             spawn(&queues[producer], move |queue| {
                 let numbers = (0..count).map(|i| producer * EACH + i).collect::<Vec<_>>();
-                numbers.iter().for_each(|&number| queue.put_with(ledger.item(number), &WaitLimit::new()).unwrap());
+                numbers.iter().for_each(|&number| queue.put_with(Item::new(number), &WaitLimit::new()).unwrap());
                 numbers
             })
         });
@@ -275,22 +263,20 @@ pub(crate) fn a_select_misses_nothing<M: Mode>() {
             taken.extend(tickets.into_iter().filter_map(|ticket| ticket.abort()).map(|item| item.id));
         }
         check(&join(putters.into()), &[taken]);
-        drop(queues);
-        ledger.assert_all_dropped();
     });
 }
 
 /// Of the transfer queue: a close keeps what was left and sends those away that wait.
 pub(crate) fn a_close_sends_away_who_waits<M: Mode>() {
     explore(|| {
-        let (queue, ledger) = (M::queue(), Ledger::default());
+        let queue = M::queue();
         let putters = (0..draw(1..5)).map(|producer| {
-            let (ledger, left) = (ledger.clone(), draw(0..3));
+            let left = draw(0..3);
             spawn(&queue, move |queue| {
                 let items = (0..left).map(|i| producer * EACH + i);
-                let left = items.take_while(|&number| queue.leave(ledger.item(number)).is_ok()).collect::<Vec<_>>();
+                let left = items.take_while(|&number| queue.leave(Item::new(number)).is_ok()).collect::<Vec<_>>();
                 let last = producer * EACH + EACH - 1;
-                let put = queue.put_with(ledger.item(last), &WaitLimit::new());
+                let put = queue.put_with(Item::new(last), &WaitLimit::new());
                 assert!(matches!(put, Err(PushTimeoutError::Closed(item)) if item.id == last));
                 left
             })
@@ -301,27 +287,23 @@ pub(crate) fn a_close_sends_away_who_waits<M: Mode>() {
         let left = join(putters);
         let taken = std::iter::from_fn(|| queue.try_take().ok()).map(|item| item.id).collect();
         check(&left, &[taken]);
-        drop(queue);
-        ledger.assert_all_dropped();
     });
 }
 
 /// Of the transfer queue: each thread leaves an item before it takes one.
 pub(crate) fn no_try_take_misses_an_item<M: Mode>() {
     explore(|| {
-        let (queue, ledger) = (M::queue(), Ledger::default());
+        let queue = M::queue();
         let threads = (0..draw(2..5)).map(|producer| {
-            let (ledger, rounds) = (ledger.clone(), many(draw(1..20)));
+            let rounds = many(draw(1..20));
             spawn(&queue, move |queue| {
                 for i in 0..rounds {
-                    queue.leave(ledger.item(producer * EACH + i)).ok().unwrap();
+                    queue.leave(Item::new(producer * EACH + i)).ok().unwrap();
                     assert!(queue.try_take().is_ok());
                 }
             })
         });
         join(threads.collect());
         assert!(queue.is_empty());
-        drop(queue);
-        ledger.assert_all_dropped();
     });
 }

@@ -43,9 +43,9 @@ mod stream;
 #[path = "../support/watchdog.rs"]
 mod watchdog;
 
-pub(crate) use counted::{Item, Ledger};
-pub(crate) use schedules::{draw, explore, many, one_of, sync, thread};
-pub(crate) use shared::{EACH, in_time, soon};
+pub(crate) use counted::Item;
+pub(crate) use schedules::{draw, many, one_of, sync, thread};
+pub(crate) use shared::{EACH, explore, in_time, soon};
 
 use corelane::wait::{Adaptive, Next, Park, SpinPark, Strategy, WaitState, Yield};
 

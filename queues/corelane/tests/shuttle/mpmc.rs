@@ -5,7 +5,7 @@
 use crate::channel::{Rx, Shared, Tx};
 use crate::shared::join;
 use crate::thread;
-use crate::{EACH, Item, Ledger, Wait, draw, explore, in_time, many, one_of, soon, wait};
+use crate::{EACH, Item, Wait, draw, explore, in_time, many, one_of, soon, wait};
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPopError, TryPushError};
 use corelane::mpmc::Options;
 use std::time::Duration;
@@ -25,8 +25,8 @@ fn channel<C: Shared, T: Send + 'static>() -> Ends<C, T> {
 }
 
 /// Pushes a sender's items in all ways until they are all in, or the channel is closed. Returns how many are in.
-fn push_all(tx: &mut impl Tx<Item>, ledger: &Ledger, sender: usize, items: usize, timed: bool) -> usize {
-    let item = |i: usize| ledger.item(sender * EACH + i);
+fn push_all(tx: &mut impl Tx<Item>, sender: usize, items: usize, timed: bool) -> usize {
+    let item = |i: usize| Item::new(sender * EACH + i);
     let mut next = 0;
     while next < items {
         let mut batch = (next..items).take(draw(1..20)).map(item).collect::<Vec<_>>();
@@ -115,23 +115,22 @@ fn check(accepted: &[usize], popped: &[Vec<usize>]) {
 
 fn crossing<C: Shared>(timed: bool) {
     explore(move || {
-        let ((tx, rx), ledger) = (channel::<C, Item>(), Ledger::default());
+        let (tx, rx) = channel::<C, Item>();
         let receivers = (0..draw(1..5)).map(|_| {
             let mut rx = rx.clone();
             thread::spawn(move || pop_all(&mut rx, usize::MAX, timed))
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..5)).map(|sender| {
-            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(draw(0..60)));
+            let (mut tx, items) = (tx.clone(), many(draw(0..60)));
             thread::spawn(move || {
-                assert_eq!(push_all(&mut tx, &ledger, sender, items, timed), items);
+                assert_eq!(push_all(&mut tx, sender, items, timed), items);
                 items
             })
         });
         let senders = senders.collect::<Vec<_>>();
         drop((tx, rx));
         check(&join(senders), &join(receivers));
-        ledger.assert_all_dropped();
     });
 }
 
@@ -145,7 +144,7 @@ pub(crate) fn time_outs_lose_nothing<C: Shared>() {
 
 pub(crate) fn a_close_in_midstream<C: Shared>() {
     explore(|| {
-        let ((mut tx, mut rx), ledger) = (channel::<C, Item>(), Ledger::default());
+        let (mut tx, mut rx) = channel::<C, Item>();
         let (timed, items) = (draw(0..2) == 0, many(60));
         let receivers = (0..draw(0..4)).map(|_| {
             let mut rx = rx.clone();
@@ -153,9 +152,9 @@ pub(crate) fn a_close_in_midstream<C: Shared>() {
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..4)).map(|sender| {
-            let (mut tx, ledger) = (tx.clone(), ledger.clone());
+            let mut tx = tx.clone();
             thread::spawn(move || {
-                let accepted = push_all(&mut tx, &ledger, sender, items, timed);
+                let accepted = push_all(&mut tx, sender, items, timed);
                 assert!(accepted == items || tx.is_closed());
                 accepted
             })
@@ -167,13 +166,11 @@ pub(crate) fn a_close_in_midstream<C: Shared>() {
         } else {
             rx.close()
         }
-        assert!(tx.clone().try_push(ledger.item(99 * EACH)).is_err());
+        assert!(tx.clone().try_push(Item::new(99 * EACH)).is_err());
         let accepted = join(senders);
         let mut popped = join(receivers);
         popped.push(pop_all(&mut rx, usize::MAX, false));
         check(&accepted, &popped);
-        drop((tx, rx));
-        ledger.assert_all_dropped();
     });
 }
 
@@ -335,7 +332,7 @@ pub(crate) fn a_close_wakes_all<C: Shared>() {
 /// Handles come and go; while one receiver stays, no push is refused.
 pub(crate) fn handles_go_in_midstream<C: Shared>() {
     explore(|| {
-        let ((tx, rx), ledger) = (channel::<C, Item>(), Ledger::default());
+        let (tx, rx) = channel::<C, Item>();
         let stays = draw(0..2) == 0;
         let receivers = (0..draw(1..4)).map(|receiver| {
             let mut rx = rx.clone();
@@ -349,10 +346,10 @@ pub(crate) fn handles_go_in_midstream<C: Shared>() {
         });
         let receivers = receivers.collect::<Vec<_>>();
         let senders = (0..draw(1..4)).map(|sender| {
-            let (mut tx, ledger, items) = (tx.clone(), ledger.clone(), many(draw(0..40)));
+            let (mut tx, items) = (tx.clone(), many(draw(0..40)));
             thread::spawn(move || {
                 drop(tx.clone());
-                let accepted = push_all(&mut tx, &ledger, sender, items, false);
+                let accepted = push_all(&mut tx, sender, items, false);
                 assert!(!stays || accepted == items, "a receiver is there");
                 accepted
             })
@@ -365,7 +362,6 @@ pub(crate) fn handles_go_in_midstream<C: Shared>() {
         } else {
             assert!(popped.concat().len() <= accepted.iter().sum());
         }
-        ledger.assert_all_dropped();
     });
 }
 

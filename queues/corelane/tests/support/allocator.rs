@@ -1,5 +1,7 @@
 //! An allocator that refuses, and counts.
+#![allow(dead_code, reason = "not every suite is refused memory")]
 
+use corelane::error::ChannelError;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -33,3 +35,26 @@ unsafe impl GlobalAlloc for Allocator {
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
+
+pub(crate) type Page = [u8; 4096];
+
+/// More than a panic needs for its backtrace.
+pub(crate) const SMALL: usize = 64 << 20;
+/// Pages of more than that.
+pub(crate) const MANY: usize = 100_000;
+
+pub(crate) fn refused_memory_is_an_error_and_leaves_nothing<Q>(make: impl Fn(usize) -> Result<Q, ChannelError>) {
+    drop(make(2));
+    let before = LIVE.get();
+    assert_eq!(within(SMALL, || make(MANY).err()), Some(ChannelError::NoMemory));
+    drop(make(100).unwrap());
+    assert_eq!(LIVE.get(), before);
+}
+
+/// Makes a call while this thread is refused all that is larger.
+pub(crate) fn within<R>(limit: usize, call: impl FnOnce() -> R) -> R {
+    LIMIT.set(limit);
+    let answer = call();
+    LIMIT.set(usize::MAX);
+    answer
+}

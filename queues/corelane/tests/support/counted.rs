@@ -1,38 +1,46 @@
 //! Items of which each is dropped once.
 
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
 
-/// Whether each item that was made has been dropped. A scheduler does not see it.
-#[derive(Clone, Default)]
-pub(crate) struct Ledger(Arc<Mutex<Vec<bool>>>);
+thread_local! {
+    /// Whether each item that this schedule has made has been dropped. Its threads are one, and a scheduler does not
+    /// see it.
+    static DROPPED: RefCell<Vec<bool>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Ledger {
-    /// Another item with this number.
-    pub(crate) fn item(&self, id: usize) -> Item {
-        let mut dropped = self.0.lock().unwrap();
-        dropped.push(false);
-        Item { id, serial: Box::new(dropped.len() - 1), ledger: self.clone() }
-    }
+/// Before a scenario.
+pub(crate) fn forget_all() {
+    DROPPED.take();
+}
 
-    #[track_caller]
-    pub(crate) fn assert_all_dropped(&self) {
-        let dropped = self.0.lock().unwrap();
-        assert!(dropped.iter().all(|&dropped| dropped), "an item was lost");
-    }
+/// After a scenario.
+#[track_caller]
+pub(crate) fn assert_all_dropped() {
+    DROPPED.with_borrow(|dropped| assert!(dropped.iter().all(|&dropped| dropped), "an item was lost"));
 }
 
 /// An item with a number and memory of its own.
 pub(crate) struct Item {
     pub(crate) id: usize,
     serial: Box<usize>,
-    ledger: Ledger,
+}
+
+impl Item {
+    /// Another item with this number.
+    pub(crate) fn new(id: usize) -> Self {
+        let serial = DROPPED.with_borrow_mut(|dropped| {
+            dropped.push(false);
+            dropped.len() - 1
+        });
+        Self { id, serial: Box::new(serial) }
+    }
 }
 
 impl Drop for Item {
     fn drop(&mut self) {
         // The first failure is the one to report.
         if !std::thread::panicking() {
-            let twice = std::mem::replace(&mut self.ledger.0.lock().unwrap()[*self.serial], true);
+            let twice = DROPPED.with_borrow_mut(|dropped| std::mem::replace(&mut dropped[*self.serial], true));
             assert!(!twice, "item {} was dropped twice", self.id);
         }
     }

@@ -2,6 +2,7 @@
 //! (Wing and Gong's algorithm with Lowe's improvements).
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
 use todc_utils::{Action, History, Specification, WGLChecker};
 
 /// A call's beginning and end, by the clock, and the call with its answer.
@@ -24,20 +25,24 @@ impl Clock {
     }
 }
 
-/// Lets so many threads begin together: those that wait for it spin.
-pub(crate) struct Gate(AtomicUsize);
-
-impl Gate {
-    pub(crate) fn new(threads: usize) -> Self {
-        Self(AtomicUsize::new(threads))
-    }
-
-    pub(crate) fn pass(&self) {
-        self.0.fetch_sub(1, SeqCst);
-        while self.0.load(SeqCst) != 0 {
-            std::thread::yield_now();
-        }
-    }
+/// Runs these in threads that begin together, and gives back what each has recorded. Threads of their own for each
+/// history: none waits for one that has panicked.
+pub(crate) fn record<R: Send>(recorders: impl IntoIterator<Item = impl FnOnce() -> R + Send>) -> Vec<R> {
+    let recorders: Vec<_> = recorders.into_iter().collect();
+    let missing = AtomicUsize::new(recorders.len());
+    thread::scope(|scope| {
+        let missing = &missing;
+        let threads = recorders.into_iter().map(|recorder| {
+            scope.spawn(move || {
+                missing.fetch_sub(1, SeqCst);
+                while missing.load(SeqCst) != 0 {
+                    thread::yield_now();
+                }
+                recorder()
+            })
+        });
+        threads.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
 }
 
 /// Whether there is an order of the calls in which each takes effect between its beginning and its end, and answers as

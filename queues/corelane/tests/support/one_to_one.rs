@@ -9,7 +9,47 @@
 //! its look a load, with no fence in between: it may be refused for items that no consumer sees yet. So that step may
 //! come before them.
 
+use crate::histories::{Clock, Event, is_linearizable, record};
+use crate::random::Random;
 use todc_utils::Specification;
+
+/// A call of an end, chosen at random: with the number of items that it has pushed or popped.
+type Call<E> = fn(&mut E, &mut Random, &mut u64, &Clock) -> Event<Vec<Step>>;
+
+const CALLS: usize = 8;
+
+/// Records calls of both ends, with pauses in between, and judges them; then what is left is there.
+pub(crate) fn judge<T: Send, R: Send>(
+    start: Step,
+    [mut one, mut other]: [Random; 2],
+    (tx, produce): (&mut T, Call<T>),
+    (rx, consume): (&mut R, Call<R>),
+    mut pop: impl FnMut(&mut R) -> Option<u64>,
+) {
+    let Step::Start { inside: mut pushed, .. } = start else { panic!("a start comes first") };
+    let (clock, mut popped) = (Clock::default(), 0);
+    let (begin, end, ()) = clock.time(|| ());
+    let mut events = vec![(begin, end, start)];
+    let several = |random: &mut Random, call: &mut dyn FnMut(&mut Random) -> Event<Vec<Step>>| {
+        let mut events = Vec::new();
+        for _ in 0..CALLS {
+            let (begin, end, steps) = call(random);
+            events.extend(steps.into_iter().map(|step| (begin, end, step)));
+            random.spin(30);
+        }
+        events
+    };
+    let recorders: [Box<dyn FnOnce() -> Vec<Event<Step>> + Send + '_>; 2] = [
+        Box::new(|| several(&mut one, &mut |random| produce(tx, random, &mut pushed, &clock))),
+        Box::new(|| several(&mut other, &mut |random| consume(rx, random, &mut popped, &clock))),
+    ];
+    events.extend(record(recorders).concat());
+    let (begin, end, ()) = clock.time(|| ());
+    events.extend(std::iter::from_fn(|| pop(rx)).map(|item| (begin, end, Step::Pop(item))));
+    let (begin, end, ()) = clock.time(|| ());
+    events.push((begin, end, Step::Nothing(pushed)));
+    assert!(is_linearizable::<OneToOne>(events.iter().copied()), "begin, end, call and answer: {events:#?}");
+}
 
 /// A call's answer, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,18 @@
-//! A queue that several threads share, what became of its items, and times.
+//! Scenarios, a queue that several threads share, what became of its items, and times.
 
-use crate::draw;
 use crate::thread::{self, JoinHandle};
+use crate::{counted, draw, schedules};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Runs a scenario again and again, each of whose items is dropped once.
+pub(crate) fn explore(scenario: impl Fn() + Send + Sync + 'static) {
+    schedules::explore(move || {
+        counted::forget_all();
+        scenario();
+        counted::assert_all_dropped();
+    });
+}
 
 /// A time that passes soon.
 pub(crate) fn soon() -> Duration {

@@ -30,37 +30,32 @@ impl Drop for Tally {
     }
 }
 
-/// Whether each item that was made has been dropped, once the threads are joined that had some. There is one at a time.
-#[derive(Clone)]
-pub(crate) struct Ledger(());
-
-impl Default for Ledger {
-    fn default() -> Self {
-        TALLY.with(|tally| tally.0.take());
-        OVER.iter().for_each(|sum| sum.store(0, Relaxed));
-        Self(())
-    }
+/// Before a scenario. There is one at a time.
+pub(crate) fn forget_all() {
+    TALLY.with(|tally| tally.0.take());
+    OVER.iter().for_each(|sum| sum.store(0, Relaxed));
 }
 
-impl Ledger {
-    /// Another item with this number.
-    pub(crate) fn item(&self, id: usize) -> Item {
-        TALLY.with(|tally| tally.add(1, id));
-        Item { id, own: Box::new(id) }
-    }
-
-    #[track_caller]
-    pub(crate) fn assert_all_dropped(&self) {
-        let own = TALLY.with(|tally| tally.0.get());
-        let left: Vec<_> = OVER.iter().zip(own).map(|(over, own)| over.load(Relaxed).wrapping_add(own)).collect();
-        assert_eq!(left, [0; 2], "an item was lost, or dropped twice");
-    }
+/// After a scenario, once the threads are joined that had items.
+#[track_caller]
+pub(crate) fn assert_all_dropped() {
+    let own = TALLY.with(|tally| tally.0.get());
+    let left: Vec<_> = OVER.iter().zip(own).map(|(over, own)| over.load(Relaxed).wrapping_add(own)).collect();
+    assert_eq!(left, [0; 2], "an item was lost, or dropped twice");
 }
 
 /// An item with a number and memory of its own.
 pub(crate) struct Item {
     pub(crate) id: usize,
     own: Box<usize>,
+}
+
+impl Item {
+    /// Another item with this number.
+    pub(crate) fn new(id: usize) -> Self {
+        TALLY.with(|tally| tally.add(1, id));
+        Self { id, own: Box::new(id) }
+    }
 }
 
 impl Drop for Item {
