@@ -28,6 +28,16 @@ fn fan_out(workers: usize, capacity: usize) -> Ends {
     Builder::new(workers).capacity(capacity).batch(1).wait(Park).build().unwrap()
 }
 
+/// The count itself, which every model of every suite relies on.
+#[test]
+#[should_panic(expected = "drops of each item: {0: 1, 1: 0}")]
+fn an_item_that_leaks_is_found() {
+    explore(0, || {
+        drop(Item::new(0));
+        std::mem::forget(Item::new(1));
+    });
+}
+
 /// A worker takes a job, if there is one, and leaves, while the dispatcher dispatches more. Each job is done or comes
 /// back.
 #[test]
