@@ -102,8 +102,4 @@ unsafe impl Algorithm for Lamport {
         words.read.store(reader.position, Release);
         (true, None)
     }
-
-    fn inside(words: &mut Indices) -> (usize, usize) {
-        (words.read.load(Relaxed), words.write.load(Relaxed))
-    }
 }

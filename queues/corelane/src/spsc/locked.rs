@@ -197,12 +197,6 @@ unsafe impl Algorithm for Locked {
         });
         (true, Some(write))
     }
-
-    fn inside(Words { lock }: &mut Words) -> (usize, usize) {
-        // SAFETY: borrowed for this alone, so no lock is needed.
-        let Indices { write, read } = lock.indices.with(|indices| unsafe { *indices });
-        (read, write)
-    }
 }
 
 #[cfg(all(test, feature = "std", not(any(corelane_loom, corelane_shuttle, miri))))]

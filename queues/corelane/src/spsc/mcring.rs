@@ -100,8 +100,6 @@ pub struct Indices {
     read: Padded<AtomicUsize>,
     /// The producer's: items pushed, exactly. Read by a consumer about to say Empty.
     next_write: Padded<AtomicUsize>,
-    /// The consumer's exact position; written once, when its handle is dropped.
-    popped: AtomicUsize,
     /// Items of the producer's batch, and of the consumer's. Constants.
     write_batch: usize,
     read_batch: usize,
@@ -114,8 +112,7 @@ pub struct Told(usize);
 
 impl Bounded for McRing {}
 
-// SAFETY: `write` and `next_write`, and `read`, are stored with release and loaded by the other side with acquire; when
-// both are gone `popped` and `next_write` are exact.
+// SAFETY: `write` and `next_write`, and `read`, are stored with release and loaded by the other side with acquire.
 unsafe impl Algorithm for McRing {
     type Tuning = Tuning;
     type Words = Indices;
@@ -131,7 +128,6 @@ unsafe impl Algorithm for McRing {
             write: Padded(AtomicUsize::new(start)),
             read: Padded(AtomicUsize::new(start)),
             next_write: Padded(AtomicUsize::new(start)),
-            popped: AtomicUsize::new(start),
             write_batch,
             read_batch,
         };
@@ -191,14 +187,6 @@ unsafe impl Algorithm for McRing {
             tell(words, reader);
         }
         is_behind
-    }
-
-    fn leave(words: &Indices, position: usize) {
-        words.popped.store(position, Relaxed);
-    }
-
-    fn inside(words: &mut Indices) -> (usize, usize) {
-        (words.popped.load(Relaxed), words.next_write.load(Relaxed))
     }
 }
 

@@ -113,8 +113,7 @@ pub struct Within(usize);
 
 impl Bounded for MultiLine {}
 
-// SAFETY: `head` and `next_head`, and `tail`, are stored with release and loaded by the other side with acquire; `tail`
-// and `next_head` are exact.
+// SAFETY: `head` and `next_head`, and `tail`, are stored with release and loaded by the other side with acquire.
 unsafe impl Algorithm for MultiLine {
     type Tuning = Tuning;
     type Words = Indices;
@@ -171,9 +170,5 @@ unsafe impl Algorithm for MultiLine {
     fn release(words: &Indices, reader: &mut Reader<Self>) -> (bool, Option<usize>) {
         words.tail.store(reader.position, Release);
         (true, None)
-    }
-
-    fn inside(words: &mut Indices) -> (usize, usize) {
-        (words.tail.load(Relaxed), words.next_head.load(Relaxed))
     }
 }

@@ -34,8 +34,7 @@ use core::ptr;
 ///   this one returns;
 /// - what [`published`](Self::published) and [`published_exactly`](Self::published_exactly) return, and
 ///   [`release`](Self::release) where it returns one, is the start or a position at which the producer has called
-///   `publish`, or one before it, and what came before that call happens before this one returns;
-/// - [`inside`](Self::inside) is exact.
+///   `publish`, or one before it, and what came before that call happens before this one returns.
 #[doc(hidden)]
 pub unsafe trait Algorithm: Sized + 'static {
     /// The algorithm's own options.
@@ -88,15 +87,6 @@ pub unsafe trait Algorithm: Sized + 'static {
         let _ = (words, reader);
         false
     }
-
-    /// Consumer: it goes, from this position.
-    #[inline(always)]
-    fn leave(words: &Self::Words, position: usize) {
-        let _ = (words, position);
-    }
-
-    /// Where the consumer and the producer stood when they went.
-    fn inside(words: &mut Self::Words) -> (usize, usize);
 }
 
 /// What [`Algorithm::begin`] returns.
@@ -174,14 +164,6 @@ struct Ring<T, A: Algorithm> {
 
 // SAFETY: words and slots are `Sync`; the flag, which is not, is reached by the consumer only.
 unsafe impl<T: Send, A: Algorithm> Sync for Ring<T, A> {}
-
-impl<T, A: Algorithm> Drop for Ring<T, A> {
-    fn drop(&mut self) {
-        let (popped, pushed) = A::inside(&mut self.words);
-        // SAFETY: both handles are gone; what lies between the exact positions is published and not popped.
-        unsafe { self.slots.drop_items(popped, pushed) };
-    }
-}
 
 impl<A: Algorithm> sealed::Sealed for A {}
 
@@ -430,5 +412,4 @@ unsafe impl<T: Send, A: Algorithm> RawConsumer<T> for RingConsumer<T, A> {
 #[inline(never)]
 fn retire_consumer<T, A: Algorithm>(shared: Arc<Shared<Ring<T, A>>>, position: usize) {
     shared.control.close_by_consumer(position);
-    A::leave(&shared.body.words, position);
 }
