@@ -13,7 +13,7 @@ use captures_folder::captures;
 #[allow(dead_code, reason = "not all are needed everywhere")]
 #[path = "support/runs.rs"]
 mod runs;
-use runs::run;
+use runs::{plan, run};
 
 const ANALYZERS: [usize; 7] = [0, 1, 2, 3, 4, 7, 16];
 const CAPACITIES: [usize; 3] = [2, 64, 2048];
@@ -32,10 +32,6 @@ fn report(capture: &[u8], plan: &Plan) -> (String, String) {
     let mut json = Vec::new();
     report.write_json(&mut json).expect("memory");
     (String::from_utf8(json).expect("UTF-8"), format!("{report:?}"))
-}
-
-fn plan(analyzers: usize, capacity: usize) -> Plan {
-    Plan { analyzers, capacity, ..Plan::default() }
 }
 
 fn check(name: &str, capture: &[u8]) {

@@ -1,7 +1,7 @@
 //! The rules of scans without an end once more, as plainly as they can be written. All packets are collected; each rule
 //! is then one pass over what the rule before it has left.
 
-use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
+use crate::packets::{ACK, Capture, FIN, Key, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
 use crate::support::{Case, Watched, plan};
 use corelane_monitor::{Alert, Continuous, Probe, ScanEvent, ScanState, Settings};
 use proptest::prelude::*;
@@ -33,12 +33,6 @@ fn step(time: u64) -> u64 {
     time / SECOND
 }
 
-fn ends(packet: &Packet) -> [(IpAddr, u16); 2] {
-    let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
-    ends.sort_unstable();
-    ends
-}
-
 /// A packet of a step that is over gets the time at which the current one began.
 fn clamp(packets: &[Packet]) -> Vec<Packet> {
     let mut begun = 0;
@@ -53,7 +47,7 @@ fn clamp(packets: &[Packet]) -> Vec<Packet> {
 fn flows(packets: &[Packet]) -> Vec<Vec<(usize, Packet)>> {
     let mut by_ends: BTreeMap<_, Vec<(usize, Packet)>> = BTreeMap::new();
     for (number, packet) in packets.iter().enumerate() {
-        by_ends.entry((packet.flags.is_some(), ends(packet))).or_default().push((number, *packet));
+        by_ends.entry((packet.flags.is_some(), packet.ends())).or_default().push((number, *packet));
     }
     let mut flows = Vec::new();
     for ((is_tcp, ends), packets) in by_ends {
@@ -90,18 +84,11 @@ fn flows(packets: &[Packet]) -> Vec<Vec<(usize, Packet)>> {
 
 /// The failures of SYNs, and whether an RST brought them about.
 fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> Vec<(Outcome, bool)> {
-    let mut histories: BTreeMap<(IpAddr, IpAddr, u16), Vec<(u64, char)>> = BTreeMap::new();
+    let mut histories: BTreeMap<Key, Vec<(u64, char)>> = BTreeMap::new();
     for packet in packets {
-        let flags = packet.flags.unwrap_or(0);
-        let forth = (packet.source, packet.destination, packet.destination_port);
-        let back = (packet.destination, packet.source, packet.source_port);
-        let (key, what) = match (flags & RST != 0, flags & SYN != 0, flags & ACK != 0, flags & FIN != 0) {
-            (true, ..) => (back, 'R'),
-            (_, true, true, _) => (back, 'A'),
-            (_, true, false, false) => (forth, 'S'),
-            _ => continue,
-        };
-        histories.entry(key).or_default().push((packet.time_ns, what));
+        if let Some((key, what)) = packet.attempt() {
+            histories.entry(key).or_default().push((packet.time_ns, what));
+        }
     }
     let mut failures = Vec::new();
     for ((source, destination, port), history) in histories {
@@ -134,26 +121,6 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> V
     failures
 }
 
-/// The kind of a flow's first packet, if that is a probe.
-fn kind(packet: &Packet) -> Option<Probe> {
-    let to_many = match packet.destination {
-        IpAddr::V4(address) => address.octets()[0] >= 224,
-        IpAddr::V6(address) => address.is_multicast(),
-    };
-    match packet.flags {
-        Some(flags) => match flags & !0xc0 {
-            0 => Some(Probe::Null),
-            FIN => Some(Probe::Fin),
-            XMAS => Some(Probe::Xmas),
-            _ => None,
-        },
-        None if to_many => None,
-        None if packet.source_port < 1024 && packet.destination_port >= 1024 => None,
-        None if packet.hops <= 30 && packet.destination_port >= 33_434 => None,
-        None => Some(Probe::Udp),
-    }
-}
-
 /// What became of the keys of other probes.
 fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome> {
     // Of each key the probes and answers: the packet's number, its time, whether it is an answer.
@@ -161,7 +128,7 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
     let mut histories: BTreeMap<(Probe, IpAddr, IpAddr, u16), History> = BTreeMap::new();
     for flow in flows {
         let (number, first) = flow[0];
-        let Some(probe) = kind(&first) else { continue };
+        let Some(probe) = first.probe() else { continue };
         let history = histories.entry((probe, first.source, first.destination, first.destination_port)).or_default();
         history.push((number, first.time_ns, false));
         let from = (first.source, first.source_port);

@@ -1,5 +1,6 @@
 //! Runs without an end, and what they gave.
 
+pub(crate) use crate::runs::plan;
 use corelane_monitor::{
     Continuous, Findings, Found, Inspection, Job, Observer, Plan, Progress, Report, ScanEvent, Settings, Silence,
     Source,
@@ -108,10 +109,6 @@ impl Case {
     pub(crate) fn alone<S: Source + Send>(&self, source: S) -> Watched {
         self.watch(source, &plan(0, 64))
     }
-}
-
-pub(crate) fn plan(analyzers: usize, capacity: usize) -> Plan {
-    Plan { analyzers, capacity, ..Plan::default() }
 }
 
 /// Zero to four analyzers, with several capacities.

@@ -1,14 +1,14 @@
 //! Facts for people: the same however the work is spread, right, and bounded.
 
 use crate::captures_folder::captures;
+use crate::packets::{ACK, Capture, Packet, RST, SYN, udp};
 use crate::support::{of_bytes, plan, with};
 use corelane_monitor::eve::Events;
 use corelane_monitor::facts::{Facts, NameKind};
 use corelane_monitor::{Inspection, Origin, Plan, Settings, Source};
-use corelane_net::capture::{LinkType, Reader, Record};
+use corelane_net::capture::Reader;
 use corelane_net::synth::{self, Config, Conversations};
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::fs;
 
 /// The most bytes of a page.
@@ -237,65 +237,33 @@ fn the_longest_names_from_very_many_hosts_stay_within_the_page() {
     assert!(!page.contains("<<"));
 }
 
-/// Packets of raw IPv4 with their times.
-#[derive(Clone)]
-struct Packets(std::vec::IntoIter<(u64, Vec<u8>)>);
-
-impl Source for Packets {
-    type Error = Infallible;
-
-    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
-        let record = |(time_ns, data): (u64, Vec<u8>)| {
-            sink(Record { time_ns, wire_len: data.len() as u32, link: LinkType::RAW, data: &data });
-        };
-        Ok(self.0.by_ref().take(max).map(record).count())
-    }
-}
-
-const SYN: u8 = 2;
-const RST_ACK: u8 = 0x14;
-const SYN_ACK: u8 = 0x12;
-/// Stands for the flags of a UDP datagram.
-const DATAGRAM: u8 = 0xff;
-const SCANNER: u32 = 0x0a00_0001;
-const TARGET: u32 = 0x0a00_0002;
-
 /// A packet of the scanner to a port of its target, or of the target back.
-fn packet(port: u16, is_back: bool, flags: u8) -> Vec<u8> {
-    let (mut hosts, mut ports) = ([SCANNER, TARGET], [40_000, port]);
-    if is_back {
-        hosts.reverse();
-        ports.reverse();
-    }
-    let rest = match flags {
-        DATAGRAM => vec![0, 8, 0, 0],
-        flags => vec![0, 0, 0, 1, 0, 0, 0, 0, 0x50, flags, 1, 0, 0, 0, 0, 0],
-    };
-    let mut frame =
-        vec![0x45, 0, 0, 24 + rest.len() as u8, 0, 0, 0, 0, 64, if flags == DATAGRAM { 17 } else { 6 }, 0, 0];
-    frame.extend(hosts.into_iter().flat_map(u32::to_be_bytes));
-    frame.extend(ports.into_iter().flat_map(u16::to_be_bytes));
-    frame.extend(rest);
-    frame
+fn packet(port: u16, is_back: bool, flags: Option<u8>) -> Packet {
+    let (scanner, target) = ("10.0.0.1 40000", &*format!("10.0.0.2 {port}"));
+    let (from, to) = if is_back { (target, scanner) } else { (scanner, target) };
+    Packet { flags, ..udp(0, from, to) }
 }
+
+const DATAGRAM: Option<u8> = None;
 
 /// Probes of these flags to these ports a millisecond apart, and what comes back, if anything.
-fn probes(ports: impl IntoIterator<Item = u16>, flags: u8, back: Option<u8>) -> Vec<Vec<u8>> {
-    let frames = |port| [Some(packet(port, false, flags)), back.map(|flags| packet(port, true, flags))];
-    ports.into_iter().flat_map(frames).flatten().collect()
+fn probes(ports: impl IntoIterator<Item = u16>, flags: Option<u8>, back: Option<Option<u8>>) -> Vec<Packet> {
+    let both = |port| [Some(packet(port, false, flags)), back.map(|flags| packet(port, true, flags))];
+    ports.into_iter().flat_map(both).flatten().collect()
 }
 
-fn facts_of_packets(name: &str, frames: Vec<Vec<u8>>) -> (Facts, String) {
-    let timed: Vec<_> = (1_700_000_000_000..).map(|ms: u64| ms * 1_000_000).zip(frames).collect();
+fn facts_of_packets(name: &str, packets: Vec<Packet>) -> (Facts, String) {
+    let timed = (1_700_000_000_000..).map(|ms: u64| ms * 1_000_000).zip(packets);
+    let timed: Vec<_> = timed.map(|(time_ns, packet)| Packet { time_ns, ..packet }).collect();
     let settings = Settings { probes: true, ..Settings::default() };
-    facts_of(name, &settings, || Packets(timed.clone().into_iter()))
+    facts_of(name, &settings, || Capture::of(&timed))
 }
 
 /// The ports 1 to 400 fail by TCP and UDP, and these answer: less than one of five, or UDP makes no scan.
 fn scan_by_both(answering: std::ops::Range<u16>) -> (Facts, String) {
-    let mut frames = probes(1..401, SYN, Some(RST_ACK));
+    let mut frames = probes(1..401, Some(SYN), Some(Some(RST | ACK)));
     frames.extend(probes(1..401, DATAGRAM, None));
-    frames.extend(probes(answering.clone(), SYN, Some(SYN_ACK)));
+    frames.extend(probes(answering.clone(), Some(SYN), Some(Some(SYN | ACK))));
     frames.extend(probes(answering, DATAGRAM, Some(DATAGRAM)));
     facts_of_packets("both", frames)
 }
@@ -316,8 +284,8 @@ fn a_port_that_answers_by_tcp_and_udp_is_two_and_no_more() {
 #[test]
 fn more_answers_than_a_list_holds_are_missing_and_the_page_says_so() {
     let scan = |answering: std::ops::Range<u16>| {
-        let mut frames = probes(1..41, SYN, Some(RST_ACK));
-        frames.extend(probes(answering, SYN, Some(SYN_ACK)));
+        let mut frames = probes(1..41, Some(SYN), Some(Some(RST | ACK)));
+        frames.extend(probes(answering, Some(SYN), Some(Some(SYN | ACK))));
         facts_of_packets("answers", frames)
     };
     const SAYS: &str = "what was open may be incomplete";
@@ -332,10 +300,11 @@ fn more_answers_than_a_list_holds_are_missing_and_the_page_says_so() {
 #[test]
 fn the_least_and_the_largest_times_are_times() {
     for times in [[0, 0], [0, u64::MAX], [u64::MAX, u64::MAX]] {
-        let mut timed: Vec<_> = probes(1..41, SYN, None).into_iter().map(|frame| (times[0], frame)).collect();
-        timed.push((times[1], packet(80, false, DATAGRAM)));
-        let (facts, page) =
-            facts_of(&format!("{times:?}"), &Settings::default(), || Packets(timed.clone().into_iter()));
+        let mut packets = probes(1..41, Some(SYN), None);
+        packets.push(packet(80, false, DATAGRAM));
+        let last = packets.len() - 1;
+        (0..).zip(&mut packets).for_each(|(at, packet)| packet.time_ns = times[usize::from(at == last)]);
+        let (facts, page) = facts_of(&format!("{times:?}"), &Settings::default(), || Capture::of(&packets));
         assert_eq!(facts.timeline.bins().iter().flat_map(|bin| bin.packets).sum::<u64>(), 41);
         assert_eq!((facts.stories.len(), facts.stories[0].details.span.0), (1, times[0]), "{times:?}");
         assert!(page.contains("1970-01-01") || times[0] > 0);
@@ -348,12 +317,12 @@ fn scan_with_pauses(pauses: impl IntoIterator<Item = u64>) -> (Facts, String) {
     let timed: Vec<_> = (1..)
         .zip(pauses)
         .map(|(port, pause)| {
-            let packet = (time_ms * 1_000_000, packet(port, false, SYN));
+            let packet = Packet { time_ns: time_ms * 1_000_000, ..packet(port, false, Some(SYN)) };
             time_ms += pause;
             packet
         })
         .collect();
-    facts_of("pauses", &Settings::default(), || Packets(timed.clone().into_iter()))
+    facts_of("pauses", &Settings::default(), || Capture::of(&timed))
 }
 
 #[test]
@@ -395,7 +364,7 @@ fn tags_labels_and_tunnels_are_noticed() {
         let commands = ["tcpdump -nr x.pcap", "(vlan and ", ".proto =="].map(|part| page.contains(part));
         ((facts.wraps.tags, facts.wraps.others), commands)
     };
-    let udp = || packet(80, false, DATAGRAM);
+    let udp = || packet(80, false, DATAGRAM).frame();
     let (one, two) = ([0x81, 0, 0, 5, 8, 0], [0x88, 0xa8, 0, 5, 0x81, 0, 0, 5, 8, 0]);
     assert_eq!(of(&[8, 0], udp()), ((0, false), [true, false, true]));
     assert_eq!(of(&one, udp()), ((1, false), [true, true, true]));

@@ -1,6 +1,7 @@
 //! Runs of both analyses, and what they gave.
 
 use crate::runs::inspect;
+pub(crate) use crate::runs::plan;
 use corelane_monitor::{Findings, Inspection, Plan, Progress, Report, Settings, Source};
 use corelane_net::capture::Reader;
 use serde_json::Value;
@@ -38,10 +39,6 @@ pub(crate) fn with<S: Source + Send>(source: S, settings: &Settings, inspection:
 
 pub(crate) fn of_bytes(capture: &[u8], inspection: &Inspection, plan: &Plan) -> Run {
     of(Reader::from_bytes(capture.to_vec()).expect("a capture"), inspection, plan)
-}
-
-pub(crate) fn plan(analyzers: usize, capacity: usize) -> Plan {
-    Plan { analyzers, capacity, ..Plan::default() }
 }
 
 /// A query for example.org, in UDP, from one host to this one.

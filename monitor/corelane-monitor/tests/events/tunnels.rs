@@ -1,72 +1,36 @@
 //! Tunnels: a capture wrapped in them gives the events of the bare one.
 
 use crate::captures_folder::captures;
+use crate::records::{Owned, Records, record, records_of};
 use crate::support::{Run, plan, query, with};
-use corelane_monitor::{Inspection, Progress, Report, Settings, Source};
-use corelane_net::capture::{LinkType, Options, Reader, Record};
+use corelane_monitor::{Inspection, Progress, Report, Settings};
+use corelane_net::capture::{LinkType, Options, Reader};
 use corelane_net::synth::Tunnel;
 use serde_json::Value;
-use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const OPENED: fn() -> Settings = || Settings { tunnels: true, ..Settings::default() };
 
-/// A frame of a capture.
-#[derive(Clone)]
-struct Frame {
-    time_ns: u64,
-    wire_len: u32,
-    link: LinkType,
-    data: Vec<u8>,
+/// The frame in a tunnel, or as it is if it cannot be wrapped.
+fn wrapped(frame: &Owned, tunnel: Tunnel, v6: bool) -> Owned {
+    let Some(mut data) = tunnel.wrap(&record(frame), v6) else { return frame.clone() };
+    let (time_ns, wire_len, _, bare) = frame;
+    if v6 && *wire_len as usize == bare.len() {
+        // Behind the outer packet, which says where it ends.
+        data.extend(b"trailer");
+    }
+    let longer = data.len() as i64 - bare.len() as i64;
+    let wire_len = (i64::from((*wire_len).max(bare.len() as u32)) + longer) as u32;
+    (*time_ns, wire_len, LinkType::ETHERNET, data)
 }
 
-impl Frame {
-    fn record(&self) -> Record<'_> {
-        Record { time_ns: self.time_ns, wire_len: self.wire_len, link: self.link, data: &self.data }
-    }
-
-    /// The frame in a tunnel, or as it is if it cannot be wrapped.
-    fn wrapped(&self, tunnel: Tunnel, v6: bool) -> Frame {
-        let Some(data) = tunnel.wrap(&self.record(), v6) else { return self.clone() };
-        let mut data = data;
-        if v6 && self.wire_len as usize == self.data.len() {
-            // Behind the outer packet, which says where it ends.
-            data.extend(b"trailer");
-        }
-        let longer = data.len() as i64 - self.data.len() as i64;
-        let wire_len = (i64::from(self.wire_len.max(self.data.len() as u32)) + longer) as u32;
-        Frame { time_ns: self.time_ns, wire_len, link: LinkType::ETHERNET, data }
-    }
+fn run(frames: &[Owned], settings: &Settings, analyzers: usize) -> Run {
+    with(Records(frames.to_vec(), 0), settings, &Inspection::default(), &plan(analyzers, 64))
 }
 
-struct Frames<'a>(std::slice::Iter<'a, Frame>);
-
-impl Source for Frames<'_> {
-    type Error = Infallible;
-
-    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
-        Ok(self.0.by_ref().take(max).map(|frame| sink(frame.record())).count())
-    }
-}
-
-fn run(frames: &[Frame], settings: &Settings, analyzers: usize) -> Run {
-    with(Frames(frames.iter()), settings, &Inspection::default(), &plan(analyzers, 64))
-}
-
-fn frames(file: &Path) -> Vec<Frame> {
-    let mut reader = Reader::open(file, &Options::default()).expect("a capture");
-    let mut frames = Vec::new();
-    loop {
-        let take = |record: Record<'_>| {
-            let Record { time_ns, wire_len, link, data } = record;
-            frames.push(Frame { time_ns, wire_len, link, data: data.to_vec() });
-        };
-        // Damage is skipped: what is whole counts.
-        if let Ok(0) = reader.read(1 << 16, take) {
-            return frames;
-        }
-    }
+fn frames(file: &Path) -> Vec<Owned> {
+    records_of(Reader::open(file, &Options::default()).expect("a capture"))
 }
 
 /// All captures, those on the wire among them.
@@ -191,10 +155,10 @@ fn a_tunnel_is_turned_as_its_event_is() {
         let mut data = vec![0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, outer[0], 192, 0, 2, outer[1]];
         data.extend([ports[0], ports[1], 0x12, 0xb5, 0, length - 20, 0, 0]);
         data.extend(vxlan);
-        Frame { time_ns, wire_len: data.len() as u32, link: LinkType::RAW, data }
+        (time_ns, data.len() as u32, LinkType::RAW, data)
     };
     let (asked, answered) = (frame(1, &question, [1, 2], [4, 0]), frame(2, &answer, [2, 1], [5, 0]));
-    let bare = Frame { time_ns: 1, wire_len: question.len() as u32, link: LinkType::RAW, data: question };
+    let bare = (1, question.len() as u32, LinkType::RAW, question);
     let ends = |event: &Value| [&event["src_ip"], &event["dest_ip"]].map(|text| text.as_str().map(str::to_owned));
     // Only the answer of the last came through a tunnel.
     for (frames, ports) in [([asked, answered.clone()], [1024, 4789]), ([bare, answered], [1280, 4789])] {
@@ -236,19 +200,19 @@ fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
     for file in files() {
         let bare = frames(&file);
         let expected = run(&bare, &OPENED(), 0);
-        let check = |frames: &[Frame], how: &str, depth: u64, analyzers: usize| {
+        let check = |frames: &[Owned], how: &str, depth: u64, analyzers: usize| {
             let found = run(frames, &OPENED(), analyzers);
             let name = file.display();
             let (left, right) = (events(&found), events(&expected));
             let first = left.iter().zip(&right).find(|(left, right)| left != right);
             assert!(first.is_none() && left.len() == right.len(), "{name} in {how}: {first:?}");
             assert_eq!(report(&found), report(&expected), "{name} in {how}");
-            let sources = [Frames(frames.iter())];
+            let sources = [Records(frames.to_vec(), 0)];
             let plan = plan(analyzers, 64);
             let scans = crate::runs::run(sources, &OPENED(), &plan, &Progress::new(), |_, _| {}).expect("a report");
             let all = |report: &Report| Report { analyzer_packets: vec![], dispatcher_packets: 0, ..report.clone() };
             assert_eq!(all(&scans), all(&found.report), "{name} in {how}, headers alone");
-            let wrapped = frames.iter().zip(&bare).filter(|(wrapped, bare)| wrapped.data != bare.data).count() as u64;
+            let wrapped = frames.iter().zip(&bare).filter(|(wrapped, bare)| wrapped.3 != bare.3).count() as u64;
             assert!(found.report.tunnels.expect("counts").opened >= wrapped, "{name} in {how}");
             if wrapped == bare.len() as u64 {
                 for event in found.events() {
@@ -259,15 +223,15 @@ fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
         for (number, tunnel) in Tunnel::ALL.into_iter().enumerate() {
             let analyzers = number % 3;
             let v6 = number % 2 == 1;
-            let once: Vec<Frame> = bare.iter().map(|frame| frame.wrapped(tunnel, v6)).collect();
+            let once: Vec<Owned> = bare.iter().map(|frame| wrapped(frame, tunnel, v6)).collect();
             check(&once, &format!("{tunnel:?}, {v6}"), 1, analyzers);
             let outer = Tunnel::ALL[(number + 3) % Tunnel::ALL.len()];
             // A frame that could not be wrapped once stays bare.
-            let twice = |(frame, bare): (&Frame, &Frame)| match frame.data == bare.data {
+            let twice = |(frame, bare): (&Owned, &Owned)| match frame.3 == bare.3 {
                 true => frame.clone(),
-                false => frame.wrapped(outer, !v6),
+                false => wrapped(frame, outer, !v6),
             };
-            let twice: Vec<Frame> = once.iter().zip(&bare).map(twice).collect();
+            let twice: Vec<Owned> = once.iter().zip(&bare).map(twice).collect();
             check(&twice, &format!("{tunnel:?} in {outer:?}, {v6}"), 2, (analyzers + 1) % 3);
         }
     }

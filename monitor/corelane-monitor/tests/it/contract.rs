@@ -185,19 +185,6 @@ fn both_directions_and_self_connections_are_attempts_of_their_own() {
 }
 
 #[test]
-fn ipv6_follows_the_same_rules() {
-    let (client, server) = ("2001:db8::1 40000", "2001:db8:ffff:1:2:3:4:5 80");
-    let syn = tcp(START, client, server, SYN);
-    let answer = |after, flags| tcp(START + after, server, client, flags);
-    assert_eq!(failures(&[syn]), (0, 1, vec![3 * SECOND]));
-    assert_eq!(failures(&[syn, answer(3 * SECOND - 1, SYN | ACK)]), NONE);
-    assert_eq!(failures(&[syn, answer(3 * SECOND, SYN | ACK)]), (0, 1, vec![3 * SECOND]));
-    assert_eq!(failures(&[syn, answer(7, RST | ACK)]), (1, 0, vec![7]));
-    let report = Capture::of(&[syn, answer(1, SYN | ACK), tcp(START + 2, client, server, ACK)]).run(&ANY);
-    assert_eq!((report.flows, report.pairs, report.tcp, report.packets), (1, Some(1), 3, 3));
-}
-
-#[test]
 fn every_word_of_an_ipv6_address_counts() {
     let mut packets = Vec::new();
     for bit in 0..128 {
@@ -232,32 +219,22 @@ fn unanswered(targets: impl IntoIterator<Item = String>) -> Vec<Packet> {
 }
 
 #[test]
-fn a_vertical_scan_is_more_ports_than_the_threshold() {
-    let settings = Settings { vertical_threshold: 20, ..Settings::default() };
-    let ports = |n: u64| unanswered((1..=n).map(|port| format!("10.0.0.2 {port}")));
-    assert_eq!(Capture::of(&ports(20)).ending(START + 3600 * SECOND).run(&settings).alerts, []);
-    for n in [21, 50] {
-        let report = Capture::of(&ports(n)).ending(START + 3600 * SECOND).run(&settings);
-        let expected = Alert::Vertical {
-            source: "10.9.9.9".parse().unwrap(),
-            destination: "10.0.0.2".parse().unwrap(),
-            count: n,
-            time_ns: START + 23 * SECOND,
-        };
-        assert_eq!(report.alerts, [expected], "{n}");
+fn a_scan_is_more_ports_or_hosts_than_its_threshold() {
+    let settings = Settings { vertical_threshold: 20, horizontal_threshold: 30, ..Settings::default() };
+    let alerts = |target: &dyn Fn(u64) -> String, n: u64| {
+        Capture::of(&unanswered((1..=n).map(target))).ending(START + 3600 * SECOND).run(&settings).alerts
+    };
+    let (source, destination) = ("10.9.9.9".parse().unwrap(), "10.0.0.2".parse().unwrap());
+    let port = |port: u64| format!("10.0.0.2 {port}");
+    let host = |host: u64| format!("10.0.7.{host} 445");
+    assert_eq!((alerts(&port, 20), alerts(&host, 30)), (vec![], vec![]));
+    for count in [21, 50] {
+        let expected = Alert::Vertical { source, destination, count, time_ns: START + 23 * SECOND };
+        assert_eq!(alerts(&port, count), [expected], "{count}");
     }
-}
-
-#[test]
-fn a_horizontal_scan_is_more_hosts_than_the_threshold() {
-    let settings = Settings { horizontal_threshold: 30, ..Settings::default() };
-    let hosts = |n: u64| unanswered((1..=n).map(|host| format!("10.0.7.{host} 445")));
-    assert_eq!(Capture::of(&hosts(30)).ending(START + 3600 * SECOND).run(&settings).alerts, []);
-    for n in [31, 200] {
-        let report = Capture::of(&hosts(n)).ending(START + 3600 * SECOND).run(&settings);
-        let source = "10.9.9.9".parse().unwrap();
-        let expected = Alert::Horizontal { source, port: 445, count: n, time_ns: START + 33 * SECOND };
-        assert_eq!(report.alerts, [expected], "{n}");
+    for count in [31, 200] {
+        let expected = Alert::Horizontal { source, port: 445, count, time_ns: START + 33 * SECOND };
+        assert_eq!(alerts(&host, count), [expected], "{count}");
     }
 }
 

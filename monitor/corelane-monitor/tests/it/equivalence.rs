@@ -1,5 +1,6 @@
 //! One answer: for any number of SubAnalyzers, any batches, any interleaving, and the same as the plain reference.
 
+use crate::choices::Choices;
 use crate::packets::{ACK, Capture, FIN, Packet, RST, START, SYN, XMAS};
 use crate::reference::{self, Findings};
 use corelane_monitor::{
@@ -11,16 +12,6 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU64;
-
-/// Any sequence of choices, from a seed.
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % n
-    }
-}
 
 /// Runs the stages with `analyzers` SubAnalyzers that take turns at random, in batches of random length.
 fn run_split(capture: &Capture, settings: &Settings, analyzers: usize, seed: u64) -> Report {
@@ -47,10 +38,10 @@ fn run_split_telling(
     let mut main = MainAnalyzer::new(settings);
     let mut late: Vec<StateReport> = Vec::new();
     while taken.iter().zip(&queues).any(|(&taken, queue)| taken < queue.len()) {
-        let turn = choices.below(analyzers);
-        let longest = [1, 3, 64, 65, 200][choices.below(5)];
+        let turn = choices.below(analyzers as u64) as usize;
+        let longest = [1, 3, 64, 65, 200][choices.below(5) as usize];
         let left = &queues[turn][taken[turn]..];
-        let batch = &left[..left.len().min(1 + choices.below(longest))];
+        let batch = &left[..left.len().min(1 + choices.below(longest) as usize)];
         stages[turn].process(batch);
         taken[turn] += batch.len();
         for report in stages[turn].take_reports().inspect(&mut tell) {
@@ -60,7 +51,7 @@ fn run_split_telling(
     let results: Vec<_> = (stages.iter_mut()).map(|stage| stage.finish(dispatcher.max_time())).collect();
     late.extend(stages.iter_mut().flat_map(|stage| stage.take_reports()).inspect(&mut tell));
     while !late.is_empty() {
-        main.state_report(late.swap_remove(choices.below(late.len())));
+        main.state_report(late.swap_remove(choices.below(late.len() as u64) as usize));
     }
     results.into_iter().for_each(|result| main.partial_result(result));
     main.finish(&dispatcher)

@@ -3,6 +3,8 @@
 mod captures;
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
+#[path = "../continuous/choices.rs"]
+mod choices;
 mod contract;
 mod equivalence;
 mod outputs;

@@ -1,6 +1,6 @@
 //! Packets made by hand, and captures of them in memory.
 
-use corelane_monitor::{Job, Observer, Plan, Progress, Report, Settings, Source};
+use corelane_monitor::{Job, Observer, Plan, Probe, Progress, Report, Settings, Source};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{TCP, UDP};
 use corelane_net::synth::{self, Config, Generator, truth_json};
@@ -44,7 +44,50 @@ pub(crate) fn udp(time_ns: u64, from: &str, to: &str) -> Packet {
     Packet { flags: None, ..tcp(time_ns, from, to, 0) }
 }
 
+/// Source, destination, port at the destination: what an attempt is about.
+pub(crate) type Key = (IpAddr, IpAddr, u16);
+
 impl Packet {
+    /// Alike for both directions.
+    pub(crate) fn ends(&self) -> [(IpAddr, u16); 2] {
+        let mut ends = [(self.source, self.source_port), (self.destination, self.destination_port)];
+        ends.sort_unstable();
+        ends
+    }
+
+    /// The attempt that the packet is part of: 'S' opens it, 'A' answers it, 'R' rejects it.
+    pub(crate) fn attempt(&self) -> Option<(Key, char)> {
+        let flags = self.flags.unwrap_or(0);
+        let forth = (self.source, self.destination, self.destination_port);
+        let back = (self.destination, self.source, self.source_port);
+        match (flags & RST != 0, flags & SYN != 0, flags & ACK != 0, flags & FIN != 0) {
+            (true, ..) => Some((back, 'R')),
+            (_, true, true, _) => Some((back, 'A')),
+            (_, true, false, false) => Some((forth, 'S')),
+            _ => None,
+        }
+    }
+
+    /// What the first packet of a flow probes by, if it is a probe.
+    pub(crate) fn probe(&self) -> Option<Probe> {
+        let to_many = match self.destination {
+            IpAddr::V4(address) => address.octets()[0] >= 224,
+            IpAddr::V6(address) => address.is_multicast(),
+        };
+        match self.flags {
+            Some(flags) => match flags & !0xc0 {
+                0 => Some(Probe::Null),
+                FIN => Some(Probe::Fin),
+                XMAS => Some(Probe::Xmas),
+                _ => None,
+            },
+            None if to_many => None,
+            None if self.source_port < 1024 && self.destination_port >= 1024 => None,
+            None if self.hops <= 30 && self.destination_port >= 33_434 => None,
+            None => Some(Probe::Udp),
+        }
+    }
+
     /// From the IP header on.
     pub(crate) fn frame(&self) -> Vec<u8> {
         let mut transport = Vec::new();

@@ -64,22 +64,6 @@ fn a_scan_of_each_kind_has_its_name() {
 }
 
 #[test]
-fn ipv6_follows_the_same_rules() {
-    for (probe, flags) in KINDS {
-        let to = |host: u64, port: u64| format!("2001:db8::{host:x} {port}");
-        let vertical = probes("2001:db8:9::9 50000", (1..=30).map(|port| to(2, port)), flags);
-        let found = scans(&vertical);
-        assert_eq!(found.len(), 1, "{probe}");
-        assert_eq!((found[0].probe, found[0].scan.kind(), found[0].scan.count()), (probe, "vertical", 30));
-        let horizontal = probes("2001:db8:9::9 50000", (1..=30).map(|host| to(host, 53)), flags);
-        let found = scans(&horizontal);
-        assert_eq!((found.len(), found[0].probe, found[0].scan.kind()), (1, probe, "horizontal"));
-        let to_all = probes("2001:db8:9::9 50000", (1..=30).map(|port| format!("ff02::1 {port}")), flags);
-        assert_eq!(scans(&to_all).len(), usize::from(probe != Probe::Udp));
-    }
-}
-
-#[test]
 fn kinds_do_not_add_up_and_a_key_counts_once() {
     // Fifteen targets by each kind, five times from five ports: nowhere more than twenty.
     let mut packets = Vec::new();

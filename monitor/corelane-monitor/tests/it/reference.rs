@@ -1,6 +1,6 @@
 //! The monitor contract once more, as plainly as it can be written: everything is collected, then judged.
 
-use crate::packets::{ACK, FIN, Packet, RST, SYN, XMAS};
+use crate::packets::{Key, Packet};
 use corelane_monitor::{Alert, Probe, ProbeScan, Settings, SourceCounts};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,24 +55,15 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
     let end = packets.iter().map(|packet| packet.time_ns).max().unwrap_or(0);
     let mut flows = BTreeSet::new();
     let mut pairs = BTreeSet::new();
-    let mut histories: BTreeMap<(IpAddr, IpAddr, u16), History> = BTreeMap::new();
+    let mut histories: BTreeMap<Key, History> = BTreeMap::new();
     for packet in packets {
-        let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
-        ends.sort_unstable();
-        flows.insert((packet.flags.is_some(), ends));
+        flows.insert((packet.flags.is_some(), packet.ends()));
         let mut addresses = [packet.source, packet.destination];
         addresses.sort_unstable();
         pairs.insert(addresses);
-        let flags = packet.flags.unwrap_or(0);
-        let forth = (packet.source, packet.destination, packet.destination_port);
-        let back = (packet.destination, packet.source, packet.source_port);
-        let (key, what) = match (flags & RST != 0, flags & SYN != 0, flags & ACK != 0, flags & FIN != 0) {
-            (true, ..) => (back, 'R'),
-            (_, true, true, _) => (back, 'A'),
-            (_, true, false, false) => (forth, 'S'),
-            _ => continue,
-        };
-        histories.entry(key).or_default().push((packet.time_ns, what));
+        if let Some((key, what)) = packet.attempt() {
+            histories.entry(key).or_default().push((packet.time_ns, what));
+        }
     }
     let mut findings = Findings {
         flows: flows.len() as u64,
@@ -119,10 +110,8 @@ fn sources(packets: &[Packet], top: usize) -> Vec<SourceCounts> {
     let mut begun = BTreeSet::new();
     let mut sources: BTreeMap<IpAddr, (u64, u64)> = BTreeMap::new();
     for packet in packets {
-        let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
-        ends.sort_unstable();
         let (connections, bytes) = sources.entry(packet.source).or_default();
-        *connections += u64::from(begun.insert((packet.flags.is_some(), ends)));
+        *connections += u64::from(begun.insert((packet.flags.is_some(), packet.ends())));
         *bytes += packet.frame().len() as u64;
     }
     let counts = |(source, (connections, bytes))| SourceCounts { source, connections, bytes };
@@ -136,38 +125,16 @@ fn sources(packets: &[Packet], top: usize) -> Vec<SourceCounts> {
 /// Kind, source, destination, port.
 type Probed = (Probe, IpAddr, IpAddr, u16);
 
-/// The kind of a flow's first packet, if that is a probe.
-fn kind(packet: &Packet) -> Option<Probe> {
-    let to_many = match packet.destination {
-        IpAddr::V4(address) => address.octets()[0] >= 224,
-        IpAddr::V6(address) => address.is_multicast(),
-    };
-    match packet.flags {
-        Some(flags) => match flags & !0xc0 {
-            0 => Some(Probe::Null),
-            FIN => Some(Probe::Fin),
-            XMAS => Some(Probe::Xmas),
-            _ => None,
-        },
-        None if to_many => None,
-        None if packet.source_port < 1024 && packet.destination_port >= 1024 => None,
-        None if packet.hops <= 30 && packet.destination_port >= 33_434 => None,
-        None => Some(Probe::Udp),
-    }
-}
-
 fn probe_scans(packets: &[Packet], settings: &Settings) -> Vec<ProbeScan> {
     let mut flows: BTreeMap<_, Vec<&Packet>> = BTreeMap::new();
     for packet in packets {
-        let mut ends = [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
-        ends.sort_unstable();
-        flows.entry((packet.flags.is_some(), ends)).or_default().push(packet);
+        flows.entry((packet.flags.is_some(), packet.ends())).or_default().push(packet);
     }
     // The earliest time of each key, and whether anything came back.
     let mut keys: BTreeMap<Probed, (u64, bool)> = BTreeMap::new();
     for flow in flows.values() {
         let first = flow[0];
-        let Some(probe) = kind(first) else { continue };
+        let Some(probe) = first.probe() else { continue };
         let from = (first.source, first.source_port);
         let answered = first.flags.is_none() && flow.iter().any(|packet| (packet.source, packet.source_port) != from);
         let key = keys.entry((probe, first.source, first.destination, first.destination_port));

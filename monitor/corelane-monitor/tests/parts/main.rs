@@ -7,6 +7,7 @@ mod choices;
 #[allow(dead_code, reason = "shared with the tests of whole captures, which need more of it")]
 #[path = "../it/packets.rs"]
 mod packets;
+#[path = "../support/records.rs"]
 mod records;
 mod rings;
 mod sensors;

@@ -4,6 +4,10 @@ use corelane_monitor::{
     Findings, Found, Inspection, Job, Observer, Plan, PlanError, Progress, Report, Settings, Source,
 };
 
+pub(crate) fn plan(analyzers: usize, capacity: usize) -> Plan {
+    Plan { analyzers, capacity, ..Plan::default() }
+}
+
 /// The scan detector alone.
 pub(crate) fn run<S: Source>(
     sources: impl IntoIterator<Item = S> + Send,

@@ -17,12 +17,14 @@ impl Source for Records {
 
     fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
         let some = &self.0[self.1..][..max.min(100).min(self.0.len() - self.1)];
-        for (time_ns, wire_len, link, data) in some {
-            sink(Record { time_ns: *time_ns, wire_len: *wire_len, link: *link, data });
-        }
+        some.iter().for_each(|owned| sink(record(owned)));
         self.1 += some.len();
         Ok(some.len())
     }
+}
+
+pub(crate) fn record((time_ns, wire_len, link, data): &Owned) -> Record<'_> {
+    Record { time_ns: *time_ns, wire_len: *wire_len, link: *link, data }
 }
 
 /// Splits the records as an interface does: by their addresses, in both directions alike.
@@ -38,7 +40,7 @@ pub(crate) fn split(records: &[Owned], rings: usize) -> Vec<Records> {
     split
 }
 
-/// All records of a capture, up to its damage.
+/// All records of a capture but for what is damaged.
 pub(crate) fn records_of(mut reader: Reader) -> Vec<Owned> {
     let mut records = Vec::new();
     loop {
