@@ -39,7 +39,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
+use crate::sync::{Acquire, AtomicUsize, Padded, Release};
 
 /// Lamport's queue as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,11 +85,6 @@ unsafe impl Algorithm for Lamport {
     fn publish(words: &Indices, writer: &mut Writer<Self>, _: usize) -> Option<usize> {
         words.write.store(writer.position, Release);
         None
-    }
-
-    fn retract(words: &Indices, writer: &mut Writer<Self>) {
-        // The consumer, which has sealed, does not read it; it is set for the drop of what is left.
-        words.write.store(writer.position, Relaxed);
     }
 
     #[inline(always)]

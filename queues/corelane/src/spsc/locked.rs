@@ -181,10 +181,6 @@ unsafe impl Algorithm for Locked {
         }))
     }
 
-    fn retract(Words { lock }: &Words, writer: &mut Writer<Self>) {
-        lock.with(|indices| indices.write = writer.position);
-    }
-
     fn published_exactly(Words { lock }: &Words) -> usize {
         lock.with(|indices| indices.write)
     }

@@ -50,7 +50,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
+use crate::sync::{Acquire, AtomicUsize, Padded, Release};
 
 /// MCRingBuffer as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -151,13 +151,6 @@ unsafe impl Algorithm for McRing {
             words.write.store(writer.position, Release);
         }
         None
-    }
-
-    fn retract(words: &Indices, writer: &mut Writer<Self>) {
-        // The consumer, which has sealed, reads neither; they are set for the drop of what is left.
-        writer.own = Told(writer.position);
-        words.next_write.store(writer.position, Relaxed);
-        words.write.store(writer.position, Relaxed);
     }
 
     /// First the shared index, then the exact position.

@@ -48,7 +48,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
+use crate::sync::{Acquire, AtomicUsize, Padded, Release};
 
 /// The queue with multi-line update as a type parameter of [`Producer`](super::Producer) and
 /// [`Consumer`](super::Consumer).
@@ -148,11 +148,6 @@ unsafe impl Algorithm for MultiLine {
             words.head.store(now, Release);
         }
         None
-    }
-
-    fn retract(words: &Indices, writer: &mut Writer<Self>) {
-        // The consumer, which has sealed, reads neither index; this one is set for the drop of what is left.
-        words.next_head.store(writer.position, Relaxed);
     }
 
     /// First the whole lines, then the exact position.

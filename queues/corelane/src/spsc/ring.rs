@@ -63,9 +63,6 @@ pub unsafe trait Algorithm: Sized + 'static {
     /// with it.
     fn publish(words: &Self::Words, writer: &mut Writer<Self>, n: usize) -> Option<usize>;
 
-    /// Producer: its position is back where it was before items that the consumer, which has sealed, never looks for.
-    fn retract(words: &Self::Words, writer: &mut Writer<Self>);
-
     /// Consumer: a position up to which items are published; its own only if that is the exact one.
     #[inline(always)]
     fn published(words: &Self::Words, reader: &mut Reader<Self>) -> usize {
@@ -269,7 +266,6 @@ unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
 
     unsafe fn retract(&mut self, n: usize) {
         self.at.position = self.at.position.wrapping_sub(n);
-        A::retract(&self.shared.body.words, &mut self.at);
     }
 
     #[inline(always)]
