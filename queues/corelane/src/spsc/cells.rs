@@ -93,7 +93,7 @@ impl<T> Cell<T> {
         self.flag.store(FREE, Release);
     }
 
-    /// Takes back an item that the consumer will never look at: to the producer it counts as inside no more.
+    /// Takes back an item that the consumer will never look at.
     pub(crate) fn retract(&self) {
         self.flag.store(FREE, Relaxed);
     }
