@@ -347,8 +347,8 @@ impl<T> Chain<T> {
 
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
-        // SAFETY: both handles are gone, so no other thread reaches this. The consumer's segment and those behind it are
-        // alive and in no slot.
+        // SAFETY: both handles are gone, so no other thread reaches this. The consumer's segment and those behind it
+        // are alive and in no slot.
         unsafe { self.pool.free_chain(self.reader.with(|reader| (*reader).segment)) };
         self.pool.free_kept();
     }
