@@ -17,8 +17,8 @@
 //!    element an insert.
 //! 2. A SubAnalyzer polls its ring. It inserts the reports that a packet causes before it looks for the next packet.
 //! 3. The MainAnalyzer looks at the rings of reports in turn, and takes one report from each that has one.
-//! 4. At the end of the trace an end mark goes through each ring, repeated until a whole batch is behind the last
-//!    element: a ring that shows whole batches only would keep its last elements otherwise.
+//! 4. At the end of the trace an end mark goes through each ring. Then the ring is flushed; one without such a call,
+//!    which would keep its last elements, gets a whole batch of marks.
 //!
 //! No wait is circular: a stage waits only for room in front of it, or for elements from the stage behind it.
 //!
@@ -88,7 +88,8 @@ type Make<T> = dyn Fn(&Setting, usize) -> Result<Boxed<T>, Unable>;
 /// Makes a ring of words one of an application's elements.
 type Words<T> = fn(Carrier<u64>) -> Carrier<T>;
 
-/// A ring between two stages. Its elements become visible in groups of `grain`.
+/// A ring between two stages. Its elements become visible in groups of `grain`, but for one that can be flushed, where
+/// this is 1. A batch of marks would not do there: with a whole batch of unused elements after each, they would not fit.
 #[derive(Clone)]
 pub(crate) struct Carrier<T> {
     grain: u64,
@@ -126,14 +127,19 @@ fn rings<P: Item, R: Item>([packets, reports]: [usize; 2], words: (Words<P>, Wor
     let tuned = |setting: &Setting, capacity| {
         queues::fast_forward_tuned(slip::for_one_queue(setting, capacity)).runs.boxed(capacity)
     };
+    let flushed = |ring: Ring<P, R>| Ring {
+        packets: Carrier { grain: 1, ..ring.packets },
+        reports: Carrier { grain: 1, ..ring.reports },
+        ..ring
+    };
     let mut rings = vec![
         any(queues::lock_ring(), queues::lock_ring()),
         any(queues::basic_ring(), queues::basic_ring()),
         named(queues::fast_forward()),
         of_words(slip::TUNED, Carrier { grain: 1, make: Rc::new(tuned) }),
         any(queues::mc_ring(packets), queues::mc_ring(reports)),
-        any(queues::mc_ring_sane(packets), queues::mc_ring_sane(reports)),
-        any(queues::mc_ring_callback(packets), queues::mc_ring_callback(reports)),
+        flushed(any(queues::mc_ring_sane(packets), queues::mc_ring_sane(reports))),
+        flushed(any(queues::mc_ring_callback(packets), queues::mc_ring_callback(reports))),
         named(queues::b_queue_adaptive(PAPER_BATCH, PAPER_TICKS)),
         named(queues::b_queue_plain(PAPER_BATCH)),
         named(queues::b_queue_without(PAPER_BATCH)),
@@ -263,9 +269,13 @@ impl<'a> Polls<'a> {
         Ok(())
     }
 
-    /// Inserts the end mark, and a batch in all.
+    /// Inserts the end mark, as often as it takes to make it visible.
     fn end<T: Item>(&mut self, tx: &mut dyn Tx<T>, grain: u64, position: u64) -> Result<(), Stop> {
-        (0..grain).try_for_each(|_| self.insert(tx, T::default(), position))
+        (0..grain).try_for_each(|_| self.insert(tx, T::default(), position))?;
+        while !tx.flush() {
+            self.failed(position)?;
+        }
+        Ok(())
     }
 }
 

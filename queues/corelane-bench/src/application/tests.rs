@@ -3,7 +3,7 @@
 use super::layers::Layers;
 use super::portscans::{Answer, Portscans, Scan};
 use super::{Application, Carrier, Ring, Trace, alone, checked, parallel, pointers};
-use crate::contenders::{Tx, fast_forward, mc_ring};
+use crate::contenders::{Tx, Unable, fast_forward, mc_ring};
 use crate::item::{Block, Item};
 use crate::measure::Failure;
 use crate::rig::Stop;
@@ -11,6 +11,8 @@ use crate::setting::Setting;
 use corelane_net::capture::{Options, Reader};
 use corelane_net::decode::mapped;
 use corelane_net::synth::{Alert, Config, Conversations, Generator, Scanned, capture};
+use corelane_papers::mcring_timer::{self, Signal};
+use corelane_papers::{Dequeue, Enqueue};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -146,6 +148,36 @@ fn a_ring_that_keeps_its_last_elements_hangs() {
     let setting = Setting { bound: Duration::from_millis(200), ..SETTING };
     let hangs = parallel(&app, &Ring { packets, ..ring::<Portscans>("lane") }, &setting, 1, 2000);
     assert!(matches!(hangs, Err(Failure::Stop(Stop::Hangs(_)))), "{hangs:?}");
+}
+
+/// A ring whose timer asks for a flush before each insertion, as it does where threads run slower than its period.
+#[test]
+fn a_ring_whose_timer_never_rests_ends() {
+    struct Restless<T>(mcring_timer::Producer<T>, Signal);
+    impl<T: Item> Tx<T> for Restless<T> {
+        fn try_push(&mut self, item: T) -> bool {
+            self.1.raise();
+            self.0.enqueue(item).is_ok()
+        }
+        fn flush(&mut self) -> bool {
+            self.0.flush()
+        }
+    }
+    fn restless<T: Item>(ring: &Carrier<T>) -> Carrier<T> {
+        let make = |_: &Setting, capacity| {
+            let signal = Signal::new();
+            let (tx, rx) = mcring_timer::channel(capacity, 50, &signal).map_err(Unable::because)?;
+            let pop = |rx: &mut mcring_timer::Consumer<T>| rx.dequeue();
+            Ok::<crate::measure::Boxed<T>, _>((Box::new(Restless(tx, signal)), Box::new((rx, pop))))
+        };
+        Carrier { make: Rc::new(make), ..ring.clone() }
+    }
+    let (app, expected) = portscans(Config { packets: 1_000, ..Config::default() }, false);
+    let sane = ring::<Portscans>("MCRingBuffer(sane), batch 50");
+    let ring = Ring { packets: restless(&sane.packets), reports: restless(&sane.reports), ..sane };
+    let setting = Setting { bound: Duration::from_secs(5), ..SETTING };
+    let outcome = checked(&app, &ring, &setting, 2, 2000, &expected);
+    assert!(outcome.is_ok(), "{outcome:?}");
 }
 
 #[test]
