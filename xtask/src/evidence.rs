@@ -98,7 +98,7 @@ impl Records {
         format!("| {claim} | `cargo xtask {command}` | {passed} of {all} {what}: {}{failures} |\n", counts.join(", "))
     }
 
-    fn table(&self, rows: &[&rows::Row], sources: &str) -> Result<String> {
+    fn table(&self, rows: &[rows::Row], sources: &str) -> Result<String> {
         let mut table = "| claim | command | count |\n|---|---|---|\n".to_owned();
         for tool in Tool::value_variants() {
             let mut keys = Vec::new();

@@ -1,6 +1,11 @@
 //! The rows of the table: which tests belong to which queue.
 //!
-//! A new queue gets a row here and a directory of [mutants](crate::mutants).
+//! A new family gets a row here; a design that is listed in `designs.rs` has one. Each has a directory of
+//! [mutants](crate::mutants).
+
+#[macro_use]
+#[path = "../../queues/corelane/tests/support/designs.rs"]
+mod designs;
 
 use crate::cargo::Tests;
 use crate::workspace::Result;
@@ -11,6 +16,7 @@ use crate::workspace::Result;
 /// - random sequences of calls, checked against a model;
 /// - recorded histories of several threads, judged by a checker of linearizability;
 /// - models.
+#[derive(Clone)]
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     tests: [&'static str; 4],
@@ -20,31 +26,16 @@ const fn row(name: &'static str, tests: [&'static str; 4]) -> Row {
     Row { name, tests }
 }
 
-const SPSC: [&str; 4] = ["contract %", "contract % +::model::", "contract % +::history::", "loom %::"];
-const MPMC: [&str; 4] = ["mpmc %::", "mpmc %::sequences::", "mpmc %::history::", "loom_mpmc %::"];
-
 #[rustfmt::skip]
-pub(crate) const ROWS: [Row; 27] = [
+const OWN: [Row; 15] = [
     row("lane", ["contract lane:: lane_compact::", "contract lane:: lane_compact:: +::model::",
         "contract lane:: lane_compact:: +::history::", "loom lane:: tight:: threes:: runs::"]),
     row("linked", ["contract linked", "properties a_linked_queue what_is_left", "contract linked +::history::",
         "loom linked:: segments::"]),
     row("stream", ["stream", "properties a_stream", "stream histories_", "loom streams::"]),
     row("fastflow", ["fastflow", "fastflow random_sequences", "fastflow histories_", "loom_baselines fastflow::"]),
-    row("locked", SPSC),
-    row("lamport", SPSC),
-    row("fastforward", SPSC),
-    row("multiline", SPSC),
-    row("mcring", SPSC),
-    row("bqueue", SPSC),
     // How both ends of all SPSC queues wait and close. The models of those queues cover it.
     row("handle", [""; 4]),
-    row("ticket", MPMC),
-    row("scq", MPMC),
-    row("michael_scott", MPMC),
-    row("two_lock", MPMC),
-    row("condvar", MPMC),
-    row("busy_wait", MPMC),
     // Items have an order for each producer only, so the histories are judged lane by lane.
     row("lanes", ["mpmc lanes:: lane_by_lane::", "mpmc %::sequences::", "mpmc %::history::", "loom_%"]),
     // How threads sleep in all MPMC queues.
@@ -66,14 +57,38 @@ pub(crate) const ROWS: [Row; 27] = [
     row("pool", ["pool", "", "", "loom_pool"]),
 ];
 
+/// All rows: those above, and the usual one of each other design.
+pub(crate) fn all() -> Vec<Row> {
+    let mut rows = Vec::from(OWN);
+    let mut design = |name, tests: [&'static str; 4]| {
+        if !rows.iter().any(|row| row.name == name) {
+            rows.push(row(name, tests));
+        }
+    };
+    macro_rules! spsc {
+        ($name:ident, $($rest:tt)+) => {
+            design(stringify!($name), SPSC)
+        };
+    }
+    macro_rules! mpmc {
+        ($name:ident, $($rest:tt)+) => {
+            design(stringify!($name), MPMC)
+        };
+    }
+    designs!(spsc);
+    shared_designs!(mpmc);
+    rows
+}
+
 /// The rows of these names, or all.
-pub(crate) fn named(names: &[String]) -> Result<Vec<&'static Row>> {
-    let known = |name: &&String| !ROWS.iter().any(|row| row.name == **name);
-    if let Some(name) = names.iter().find(known) {
-        let known = ROWS.map(|row| row.name).join(", ");
+pub(crate) fn named(names: &[String]) -> Result<Vec<Row>> {
+    let mut rows = all();
+    if let Some(name) = names.iter().find(|name| !rows.iter().any(|row| row.name == **name)) {
+        let known = rows.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
         return Err(format!("there is no row `{name}`; choose from {known}"));
     }
-    Ok(ROWS.iter().filter(|row| names.is_empty() || names.iter().any(|name| name == row.name)).collect())
+    rows.retain(|row| names.is_empty() || names.iter().any(|name| name == row.name));
+    Ok(rows)
 }
 
 /// Tests that Miri does not run, by words in the names of a target's tests. Miri takes a thousand times as long as the
@@ -150,7 +165,7 @@ mod tests {
 
     #[test]
     fn every_row_names_tests_that_can_be_read() {
-        for row in &ROWS {
+        for row in all() {
             for kind in
                 [Kind::Contract, Kind::Fuzzed, Kind::Histories, Kind::Models, Kind::Scenarios, Kind::Interpreted]
             {

@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, End, How, Outcome, Tests};
 use crate::evidence::{Records, Run};
-use crate::rows::{Kind, ROWS, Row};
+use crate::rows::{self, Kind, Row};
 use crate::tree;
 use crate::workspace::{Result, root};
 use std::path::PathBuf;
@@ -254,7 +254,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 
 /// Runs the rows' tests under a tool, and records the outcomes. If only what is missing is asked for, rows that have
 /// passed with the present sources are left out. Returns how many rows failed.
-pub(crate) fn run_tool(tool: Tool, rows: &[&Row], missing: bool) -> Result<usize> {
+pub(crate) fn run_tool(tool: Tool, rows: &[Row], missing: bool) -> Result<usize> {
     match tool.prepare() {
         Err(error) if tool == Tool::Miri => {
             println!("miri: SKIPPED, as {error}");
@@ -309,7 +309,7 @@ fn run_quick() -> Result<usize> {
     }
     let (round, flags, _) = ROUNDS[0];
     let mut runs = Vec::new();
-    for row in ROWS.iter().filter(|row| QUICK.contains(&row.name)) {
+    for row in rows::all().iter().filter(|row| QUICK.contains(&row.name)) {
         let tests = row
             .tests(Kind::Interpreted)?
             .ok_or_else(|| format!("Miri has no tests of {}; take it out of QUICK", row.name))?;
@@ -350,7 +350,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         run_quick()?
     } else {
-        run_tool(arguments.tool, &crate::rows::named(&arguments.row)?, arguments.missing)?
+        run_tool(arguments.tool, &rows::named(&arguments.row)?, arguments.missing)?
     };
     if failures == 0 { Ok(()) } else { Err(format!("{failures} of the queues failed, see FAILED above")) }
 }

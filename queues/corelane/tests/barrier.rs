@@ -124,14 +124,12 @@ fn pushes_beside_a_close_that_is_stopped<D: Design<u64>>(batch: usize) {
 
 #[test]
 fn nobody_waits_for_a_close_that_is_stopped() {
+    macro_rules! each {
+        ($($module:ident::$design:ident,)+) => {
+            $(pushes_beside_a_close_that_is_stopped::<spsc::$design>(batch);)+
+        };
+    }
     for batch in [1, 7] {
-        pushes_beside_a_close_that_is_stopped::<spsc::Lane>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::Locked>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::Lamport>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::FastForward>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::MultiLine>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::McRing>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::BQueue>(batch);
-        pushes_beside_a_close_that_is_stopped::<spsc::Linked>(batch);
+        corelane::each_design!(each);
     }
 }

@@ -227,6 +227,7 @@ impl<T> Ring<T> {
     }
 
     /// The start of the last block in memory.
+    #[inline(always)]
     fn last_block(&self) -> *mut u8 {
         self.block(self.blocks - 1, 0)
     }
@@ -239,12 +240,14 @@ impl<T> Ring<T> {
     }
 
     /// The empty run at a place; at the start of the next block if it is the end of one.
+    #[inline(always)]
     fn run_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
         let run = Run::at(self.buffer.start(), lap, line, next);
         if run.room() == 0 { self.run_from(run.place().0.wrapping_add(1), lap) } else { run }
     }
 
     /// The empty run at the start of block `at`; `lap` as for [`block`](Self::block).
+    #[inline(always)]
     fn run_from(&self, at: usize, lap: usize) -> Run<T> {
         let is_here = at.wrapping_sub(lap) < self.blocks;
         let lap = if is_here { lap } else { lap.wrapping_add(self.blocks) };

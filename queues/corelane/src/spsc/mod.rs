@@ -134,12 +134,12 @@
 //! | `handle/` | `Producer` and `Consumer`: the contract, written once over every design; options |
 //! | `asynchronous.rs` | both ends for tasks (feature `async`) |
 //! | `design.rs` | what an algorithm has to provide |
-//! | `ring.rs`, `slots.rs` | the index ring below `locked`, `lamport`, `multiline` and `mcring`; its slots |
+//! | `ring.rs`, `slots.rs` | the index ring below `locked`, `lamport` and others; its slots |
 //! | `cells.rs` | slots with flags, below `fastforward` and `bqueue` |
 //! | `blocks.rs` | blocks, runs of them, and the halves, below `lane` and `linked` |
 //! | `slices.rs`, `stats.rs` | many items in place; what an end counts, as a type |
 //! | `stream/` | messages of bytes, with handles of its own |
-//! | one file each | `lane`, `linked`, `locked`, `lamport`, `fastforward`, `multiline`, `mcring`, `bqueue` |
+//! | one file each | the designs |
 
 /// The names every design's module offers, for its own type parameter.
 macro_rules! aliases {

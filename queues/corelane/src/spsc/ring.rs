@@ -1,7 +1,7 @@
 //! The index ring: items side by side in a ring of slots, each end at a position that counts up and wraps around.
 //!
-//! Here is what `locked`, `lamport`, `multiline` and `mcring` share: the halves, the slots, the halt, the seal. Each
-//! has its own [`Algorithm`]: which words the ends share, when an end looks at the other's, when it publishes its own.
+//! Here is what all index rings share: the halves, the slots, the halt, the seal. Each has its own [`Algorithm`]: which
+//! words the ends share, when an end looks at the other's, when it publishes its own.
 //!
 //! # Synchronization
 //!

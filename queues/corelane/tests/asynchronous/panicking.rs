@@ -187,7 +187,7 @@ fn the_drop_of_a_waker() {
     }
 
     macro_rules! each {
-        ($($design:ident)+) => { $(
+        ($($module:ident::$design:ident,)+) => { $(
             // The consumer goes: what it has popped is not dropped once more, and the rest is.
             let (items, there) = Odd::several([0, 2, 4, 6]);
             let options = Options::new();
@@ -218,7 +218,7 @@ fn the_drop_of_a_waker() {
             }
         )+ };
     }
-    each!(Locked Lamport FastForward MultiLine McRing BQueue Lane Linked);
+    corelane::each_design!(each);
 
     // A worker leaves: its job comes back.
     for by_call in [false, true] {
