@@ -26,6 +26,9 @@ const fn row(name: &'static str, tests: [&'static str; 4]) -> Row {
     Row { name, tests }
 }
 
+const SPSC: [&str; 4] = ["contract %", "contract % +::model::", "contract % +::history::", "loom %::"];
+const MPMC: [&str; 4] = ["mpmc %::", "mpmc %::sequences::", "mpmc %::history::", "loom_mpmc %::"];
+
 #[rustfmt::skip]
 const OWN: [Row; 15] = [
     row("lane", ["contract lane:: lane_compact::", "contract lane:: lane_compact:: +::model::",

@@ -2,6 +2,7 @@
 //! the task.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{fmt, io};
 
 /// A task that the pool did not accept, and why.
@@ -186,3 +187,17 @@ impl fmt::Display for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+/// How many panics in a row are dropped, each raised by the drop of the one before. A further payload is leaked.
+const PAYLOADS: usize = 16;
+
+/// Drops the payload of a panic, and the payloads of panics that this drop raises.
+pub(crate) fn drop_payload(mut payload: Box<dyn Any + Send>) {
+    for _ in 0..PAYLOADS {
+        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            Ok(()) => return,
+            Err(next) => payload = next,
+        }
+    }
+    std::mem::forget(payload);
+}

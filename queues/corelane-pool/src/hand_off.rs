@@ -34,12 +34,12 @@
 //! its own. For many short tasks a [queue](crate::queue) is several times as fast, because a thread can take many at a
 //! time.
 
+use crate::current::is_starting;
 use crate::error::{Reason, Rejected};
 use crate::shared::{Phase, Shared, Work};
 use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
-use crate::worker::is_starting;
 use corelane::error::{PopTimeoutError, PushTimeoutError, TryPushError};
 use corelane::handoff::WaitLimit;
 use std::time::Duration;

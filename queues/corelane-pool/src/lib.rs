@@ -95,6 +95,7 @@
 //! | `queue.rs`, `backlog.rs`, `chunks.rs` | a queue in front of that, its contents, its chunks |
 //! | `policy.rs` | which of the two takes a task, rejection, new limits |
 //! | `shared.rs`, `slot.rs`, `worker.rs` | the threads and the phase; the data of one thread; its life |
+//! | `current.rs` | what the current thread is to a pool |
 //! | `task.rs`, `scoped.rs`, `closure.rs` | results; tasks that borrow; small closures without a box |
 //! | `error.rs`, `sync.rs` | refused tasks; the one file that knows std, loom and shuttle |
 #![deny(unsafe_code)]
@@ -107,6 +108,7 @@ mod builder;
 mod chunks;
 #[allow(unsafe_code)]
 mod closure;
+mod current;
 mod error;
 mod hand_off;
 mod policy;

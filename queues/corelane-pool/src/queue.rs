@@ -55,13 +55,13 @@
 //! for 64 tasks from the start, 2 KiB. Memory beyond that, for a burst, is released after the burst.
 
 use crate::chunks::CHUNK;
+use crate::current::is_starting;
 use crate::error::{Reason, Rejected};
 use crate::settings::{Queueing, Rejection};
 use crate::shared::{Phase, Shared, State, Work};
 use crate::slot::{Slot, add};
 use crate::sync::{Arc, Instant, MutexGuard, Relaxed, SeqCst, fence, wait};
 use crate::task::Task;
-use crate::worker::is_starting;
 use corelane::error::PopTimeoutError;
 use std::io;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The settings of a pool: where tasks wait, what happens to tasks without room, and how many threads there are.
 
 use crate::error::BuildError;
-use crate::shared::drop_payload;
+use crate::error::drop_payload;
 use crate::sync::Arc;
 use corelane::handoff::Fairness;
 use std::any::Any;

@@ -15,6 +15,7 @@
 //!    their thread-locals have been dropped.
 
 use crate::backlog::Backlog;
+use crate::current::{Starter, belongs_to, is_starting};
 use crate::error::message;
 use crate::settings::{Config, Hook, Limits, Queueing};
 use crate::slot::{Slot, Tally, add, join_all};
@@ -23,7 +24,6 @@ use crate::sync::{
     Acquire, Arc, AtomicUsize, Condvar, Instant, JoinHandle, Mutex, MutexGuard, Padded, Relaxed, lock, wait,
 };
 use crate::task::Task;
-use crate::worker::{Starter, belongs_to, is_starting};
 use corelane::handoff::{CancelToken, Fairness, SynchronousQueue, WaitLimit};
 use std::any::Any;
 use std::io;
@@ -151,20 +151,6 @@ pub(crate) struct Hints {
     pub(crate) keep_alive_nanos: AtomicU64,
     pub(crate) has_tasks: AtomicBool,
     core_may_leave: AtomicBool,
-}
-
-/// How many panics in a row are dropped, each raised by the drop of the one before. A further payload is leaked.
-const PAYLOADS: usize = 16;
-
-/// Drops the payload of a panic, and the payloads of panics that this drop raises.
-pub(crate) fn drop_payload(mut payload: Box<dyn Any + Send>) {
-    for _ in 0..PAYLOADS {
-        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            Ok(()) => return,
-            Err(next) => payload = next,
-        }
-    }
-    std::mem::forget(payload);
 }
 
 /// Counts of a pool's threads and tasks. See [`ThreadPool::counts`](crate::ThreadPool::counts).

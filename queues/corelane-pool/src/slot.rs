@@ -1,7 +1,7 @@
 //! The pool's data about one thread: its counts, the tasks it has taken, and its join handle.
 
 use crate::chunks::chunk;
-use crate::shared::drop_payload;
+use crate::error::drop_payload;
 use crate::sync::plain::{AtomicU64, AtomicUsize as PlainUsize};
 use crate::sync::{Arc, Condvar, JoinHandle, Mutex, Padded, Relaxed, Release, lock, wait};
 use crate::task::Task;

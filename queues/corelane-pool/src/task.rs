@@ -1,10 +1,10 @@
 //! Tasks, and handles to their results.
 
 use crate::closure::Closure;
+use crate::current::is_starting;
 use crate::error::JoinError;
 use crate::settings::Handler;
 use crate::sync::{Arc, Condvar, Instant, Mutex, lock, wait};
-use crate::worker::is_starting;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

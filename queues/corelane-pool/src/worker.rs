@@ -1,11 +1,11 @@
 //! A thread of the pool: how it begins, how it ends, and how code that runs in it finds the pool.
 
+use crate::current::{self, Starter};
 use crate::settings::Handler;
 use crate::shared::Shared;
 use crate::slot::{Slot, add, join_all};
-use crate::sync::plain::Mutex as PlainMutex;
-use crate::sync::{Arc, ThreadId, current, thread_local};
-use std::cell::{Cell, RefCell};
+use crate::sync::{Arc, thread_local};
+use std::cell::RefCell;
 use std::fmt;
 
 /// A thread of a pool before its start; [`Builder::start_with`](crate::Builder::start_with) gets it. If it is dropped
@@ -72,7 +72,7 @@ impl Worker {
         let Some(first) = self.slot.begin() else { return };
         let before = {
             let _context = Context::enter(&self.shared, Some(&self.slot));
-            let _ = POOL.try_with(|pool| pool.set(self.shared.id));
+            current::belong_to(self.shared.id);
             self.shared.enter(&self.slot);
             self.shared.hook(&self.shared.config.on_thread_start, self.slot.number);
             self.shared.serve(&self.slot, first);
@@ -112,11 +112,6 @@ thread_local! {
     // Loom's macro knows no `const`.
     #[allow(clippy::missing_const_for_thread_local)]
     static CONTEXT: RefCell<Place> = RefCell::new(None);
-
-    // The pool that this thread belongs to, from the start of its worker to the end of the thread. Without a
-    // destructor, so that the destructors of other thread-locals find it.
-    #[allow(clippy::missing_const_for_thread_local)]
-    static POOL: Cell<u64> = Cell::new(0);
 }
 
 /// While this value lives, what the thread runs counts for the pool. Afterwards as before.
@@ -148,47 +143,6 @@ pub(crate) fn with_current(f: impl FnOnce(&Arc<Shared>, Option<&Slot>)) {
             f(shared, slot.as_deref());
         }
     });
-}
-
-/// Whether this thread belongs to the pool of that number, and so cannot wait for the pool's end. Where a platform
-/// destroys even thread-locals without destructors, a thread that ends is taken for the pool's.
-pub(crate) fn belongs_to(id: u64) -> bool {
-    POOL.try_with(|pool| pool.get() == id).unwrap_or(true)
-}
-
-/// The threads that are in `start_with`, and in that of which pool, as often as they are.
-static STARTERS: PlainMutex<Vec<(ThreadId, u64)>> = PlainMutex::new(Vec::new());
-
-fn starters() -> std::sync::MutexGuard<'static, Vec<(ThreadId, u64)>> {
-    STARTERS.lock().expect("nothing panics under this lock")
-}
-
-/// While this value lives, the thread that made it is in `start_with` of the pool of this number, or must wait for
-/// nothing of that pool either. Starts of several pools may be nested.
-pub(crate) struct Starter(u64);
-
-impl Starter {
-    pub(crate) fn enter(pool: u64) -> Self {
-        let here = current().id();
-        starters().push((here, pool));
-        Self(pool)
-    }
-}
-
-impl Drop for Starter {
-    fn drop(&mut self) {
-        let entry = (current().id(), self.0);
-        let mut starters = starters();
-        let at = starters.iter().position(|&other| other == entry).expect("it has entered");
-        starters.swap_remove(at);
-    }
-}
-
-/// Whether this thread is in `start_with` of the pool of that number. It may be making the only thread that would do
-/// what it waits for.
-pub(crate) fn is_starting(pool: u64) -> bool {
-    let starters = starters();
-    !starters.is_empty() && starters.contains(&(current().id(), pool))
 }
 
 /// Counts a panic that another part of the pool handles, if this thread runs a task of a pool. Returns its handler.

@@ -88,8 +88,8 @@ type Make<T> = dyn Fn(&Setting, usize) -> Result<Boxed<T>, Unable>;
 /// Makes a ring of words one of an application's elements.
 type Words<T> = fn(Carrier<u64>) -> Carrier<T>;
 
-/// A ring between two stages. Its elements become visible in groups of `grain`, but for one that can be flushed, where
-/// this is 1. A batch of marks would not do there: with a whole batch of unused elements after each, they would not fit.
+/// A ring between two stages. Its elements become visible in groups of `grain`, which is 1 for a ring that can be
+/// flushed. A batch of marks would not do there: with a whole batch of unused elements after each they would not fit.
 #[derive(Clone)]
 pub(crate) struct Carrier<T> {
     grain: u64,
