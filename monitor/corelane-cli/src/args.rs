@@ -1,7 +1,7 @@
 //! The command line.
 
 use crate::exit::left_out;
-use crate::sensors::is_sensor_name;
+use crate::sensors::{Connection, is_sensor_name};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
@@ -247,31 +247,6 @@ pub(crate) struct Publishing {
 
     #[command(flatten)]
     pub(crate) connection: Connection,
-}
-
-/// How to reach a NATS server. A token is taken from the environment variable CORELANE_NATS_TOKEN.
-#[derive(Args, Clone, Debug, Default)]
-#[group(skip)]
-pub(crate) struct Connection {
-    /// A credentials file for the NATS server
-    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) nats_credentials: Option<PathBuf>,
-
-    /// The CA certificates, in PEM, by which the NATS server is verified [default: those of the system]
-    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) nats_ca: Option<PathBuf>,
-
-    /// The client certificate, in PEM, for the NATS server
-    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_key")]
-    pub(crate) nats_cert: Option<PathBuf>,
-
-    /// The key of that certificate, in PEM
-    #[cfg_attr(not(feature = "nats"), doc = "(not in this build: feature `nats`)")]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "nats_cert")]
-    pub(crate) nats_key: Option<PathBuf>,
 }
 
 #[cfg(feature = "top")]

@@ -8,7 +8,6 @@ mod usage;
 mod wire;
 
 #[cfg(target_os = "linux")]
-use crate::args::Connection;
 use crate::args::{Capture, Endless, Format, MonitorArguments, OnOff};
 #[cfg(target_os = "linux")]
 use crate::confine::{self, Confinement, Inherited};
@@ -28,7 +27,7 @@ use crate::output::{Condition, Output, is_standard};
 use crate::progress::{Gauge, Meter, ProgressKind};
 use crate::replay::Replay;
 #[cfg(target_os = "linux")]
-use crate::sensors::Place;
+use crate::sensors::{Connection, Place};
 use crate::tap::{Copy, CopyEnd, Tap};
 use corelane_monitor::{
     Continuous, Counting, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report, Settings,

@@ -5,9 +5,8 @@ mod clocks;
 
 pub(crate) use clocks::Clocks;
 
-use crate::args::Connection;
 use crate::exit::complain;
-use crate::sensors::{Engine, Files, NatsOptions, Place, nats_engine};
+use crate::sensors::{Connection, Engine, Files, NatsOptions, Place, nats_engine};
 use corelane_monitor::sensors::{BatchError, Refusal, SensorName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,7 +1,8 @@
 //! One run: all that it depends on, and where all goes that it finds.
 
 use crate::continuous::Continuous;
-use crate::inspect::{Findings, Found, Inspection};
+use crate::findings::Findings;
+use crate::inspect::{Found, Inspection};
 use crate::plan::{Plan, PlanError};
 use crate::report::Report;
 use crate::settings::Settings;

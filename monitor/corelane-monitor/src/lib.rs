@@ -59,7 +59,7 @@
 //! | `state_report.rs`, `partial_result.rs` | the MainAnalyzer's input while packets flow, and at the end |
 //! | `job.rs` | a run: what it depends on, and where its results go |
 //! | `plan.rs` | how many stages there are, and their CPUs |
-//! | `inspect/`, `eve/` | the second analysis; events in Suricata's format |
+//! | `inspect/`, `eve/`, `findings.rs` | the second analysis; events in Suricata's format; the numbers |
 //! | `facts/`, `page/` | facts for people; the page that shows them |
 //! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
 //! | `inspect/collect.rs` | one order of events and scans, and the report, for all runs that inspect or go on |
@@ -74,6 +74,7 @@ mod continuous;
 mod dispatch;
 pub mod eve;
 pub mod facts;
+mod findings;
 mod groups;
 mod hash;
 mod huge_pages;
@@ -104,7 +105,9 @@ mod time;
 pub use analyzer::SubAnalyzer;
 pub use continuous::{Continuous, ScanEvent, ScanState, UDP_FAILS_NS};
 pub use dispatch::Dispatcher;
-pub use inspect::{Findings, Found, Inspection, Seen};
+pub use eve::Seen;
+pub use findings::Findings;
+pub use inspect::{Found, Inspection};
 pub use job::{Job, Observer};
 pub use main_analyzer::MainAnalyzer;
 pub use memory::limit_memory;

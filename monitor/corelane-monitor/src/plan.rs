@@ -1,6 +1,5 @@
 //! How many stages there are, and their CPUs.
 
-use crate::inspect::Sharing;
 use crate::slot::PARTITIONS;
 use core_affinity::CoreId;
 use corelane::error::ChannelError;
@@ -69,6 +68,37 @@ impl Plan {
             Sharing::Fixed
         } else {
             Sharing::Even
+        }
+    }
+}
+
+/// Whether partitions move while packets flow. The report does not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage.
+    Even,
+    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing. Where the Dispatcher and the SubAnalyzers
+    /// do not each have a CPU, the Dispatcher waits for a CPU that other stages use.
+    Fixed,
+    /// For tests: partitions move to and fro all the time, whatever the load.
+    Restless,
+}
+
+impl Sharing {
+    /// Records between two looks at the time.
+    pub(crate) fn period(self) -> u64 {
+        match self {
+            Sharing::Even => 1 << 16,
+            Sharing::Fixed => u64::MAX,
+            Sharing::Restless => 1,
+        }
+    }
+
+    /// The most records to read at once.
+    pub(crate) fn read(self) -> usize {
+        match self {
+            Sharing::Even | Sharing::Fixed => 4096,
+            Sharing::Restless => 61,
         }
     }
 }

@@ -124,12 +124,12 @@ fn pushes_beside_a_close_that_is_stopped<D: Design<u64>>(batch: usize) {
 
 #[test]
 fn nobody_waits_for_a_close_that_is_stopped() {
-    macro_rules! each {
-        ($($module:ident::$design:ident,)+) => {
-            $(pushes_beside_a_close_that_is_stopped::<spsc::$design>(batch);)+
-        };
-    }
     for batch in [1, 7] {
+        macro_rules! each {
+            ($($module:ident::$design:ident,)+) => {
+                $(pushes_beside_a_close_that_is_stopped::<spsc::$design>(batch);)+
+            };
+        }
         corelane::each_design!(each);
     }
 }

@@ -28,8 +28,10 @@
 //! | `nats.rs` | a connection to a NATS server, the stream and the settings |
 //! | `nats/sender.rs` | from a log to the stream |
 //! | `nats/reader.rs` | the engine of a NATS server |
+//! | `connection.rs` | its options |
 //! | `no_nats.rs` | in its place without the feature `nats` |
 
+mod connection;
 mod engine;
 mod files;
 mod log;
@@ -41,6 +43,7 @@ mod nats;
 mod spool;
 
 pub(crate) use self::{
+    connection::Connection,
     engine::{Engine, EngineError, Place, Read, shards_name},
     files::Files,
     log::is_sensor_name,

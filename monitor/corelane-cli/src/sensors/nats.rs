@@ -30,7 +30,7 @@ mod tests;
 pub(crate) use self::{reader::Nats, sender::Sender};
 
 use super::Engine;
-use crate::args::Connection;
+use super::connection::Connection;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};

@@ -2,8 +2,8 @@
 //! names of servers then, so that nothing here is ever reached.
 
 use super::Engine;
+use super::connection::Connection;
 use super::engine::without_nats;
-use crate::args::Connection;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! `dns`: a query or a response, in the form that Suricata 8 calls version 3.
 
+use super::Seen;
 use super::json::{self, Object, key};
 use super::{Events, Header};
-use crate::inspect::Seen;
 use corelane_net::conversation::Side;
 use corelane_net::protocol::dns::{Data, Message, Record};
 

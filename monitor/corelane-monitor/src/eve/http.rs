@@ -1,10 +1,9 @@
 //! `http`: a request and its response, either of which may not have been seen.
 
 use super::json::key;
-use super::{Events, Header, Message};
-use crate::inspect::Seen;
+use super::{Events, Header, Message, Seen};
 use corelane_net::conversation::Side;
-use corelane_net::protocol::http::Exchange;
+use corelane_net::protocol::http::{Exchange, Request};
 
 impl Message for Exchange {
     fn event_type(&self) -> Events {
@@ -35,16 +34,13 @@ impl Message for Exchange {
 
 fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
     let (request, response) = (exchange.request.as_ref(), exchange.response.as_ref());
-    let (hostname, http_port) = match request.and_then(|request| request.host.as_deref()) {
-        Some(host) => host_and_port(host),
-        None => (None, None),
-    };
+    let (hostname, http_port) = request.and_then(Request::host_and_port).unzip();
     let version = request.map(|request| request.version).or(response.map(|response| response.version));
     header.line(line, "http", |event| {
         event.number(key!("tx_id"), exchange.number);
         event.object(key!("http"), |http| {
             http.some_text(key!("hostname"), hostname);
-            http.some_number(key!("http_port"), http_port);
+            http.some_number(key!("http_port"), http_port.flatten());
             http.some_text(key!("url"), request.map(|request| &*request.url));
             http.some_text(key!("http_user_agent"), request.and_then(|request| request.user_agent.as_deref()));
             let content_type = response.and_then(|response| response.content_type.as_deref());
@@ -60,38 +56,7 @@ fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
     });
 }
 
-/// A header Host, or what there is instead, in its two parts.
-pub(crate) fn host_and_port(host: &str) -> (Option<&str>, Option<u16>) {
-    match host.rsplit_once(':') {
-        Some((name, port)) if name.ends_with(']') || !name.contains(':') => match port.parse() {
-            Ok(port) => (Some(name), Some(port)),
-            Err(_) => (Some(host), None),
-        },
-        _ => (Some(host), None),
-    }
-}
-
 /// `text/html` of `text/html; charset=utf-8`.
 fn without_parameters(content_type: &str) -> &str {
     content_type.split_once(';').map_or(content_type, |(kind, _)| kind)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_port_is_no_part_of_a_host_name() {
-        for (host, name, port) in [
-            ("example.com", "example.com", None),
-            ("example.com:8080", "example.com", Some(8080)),
-            ("[2001:db8::1]:80", "[2001:db8::1]", Some(80)),
-            ("[2001:db8::1]", "[2001:db8::1]", None),
-            ("2001:db8::1", "2001:db8::1", None),
-            ("example.com:", "example.com:", None),
-            ("example.com:99999", "example.com:99999", None),
-        ] {
-            assert_eq!(host_and_port(host), (Some(name), port));
-        }
-    }
 }

@@ -10,16 +10,17 @@ pub(crate) mod flow;
 pub(crate) mod http;
 mod json;
 pub(crate) mod quic;
+mod seen;
 mod sensor;
 pub(crate) mod ssh;
 mod stats;
 pub(crate) mod tls;
 
 pub use alert::write_scan;
+pub use seen::Seen;
 pub use sensor::write_sensor;
 pub use stats::write_stats;
 
-use crate::inspect::Seen;
 use corelane_net::conversation::Side;
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::Event;

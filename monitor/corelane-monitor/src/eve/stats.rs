@@ -2,7 +2,7 @@
 
 use super::Events;
 use super::json::{self, key};
-use crate::inspect::Findings;
+use crate::findings::Findings;
 use crate::report::{Report, Tunnels};
 use corelane_net::protocol::Protocol;
 use serde_json::{Map, Value, json};

@@ -304,10 +304,9 @@ impl Gather<'_> {
             }
             Event::Http(exchange) => {
                 if let Some(request) = &exchange.request
-                    && let Some(host) = request.host.as_deref()
+                    && let Some((name, _)) = request.host_and_port()
                 {
-                    let (name, _) = crate::eve::http::host_and_port(host);
-                    asked(NameKind::Http, name.unwrap_or(host), exchange.client, request.time_ns);
+                    asked(NameKind::Http, name, exchange.client, request.time_ns);
                 }
             }
             Event::ClientHello(hello) => {

@@ -1,6 +1,5 @@
 //! What the output stage makes of the harvests: lines and scans in one order, and the report.
 
-use super::findings::Findings;
 use super::lines::{Key, Spares};
 use super::merge::Merge;
 use super::stage::{Counts, Harvest, Numbers};
@@ -8,6 +7,7 @@ use crate::analyzer::kept::Trials;
 use crate::continuous::{Continuous, ScanEvent, ScanState, Scans};
 use crate::dispatch::Dispatcher;
 use crate::facts::{self, Facts, StageFacts};
+use crate::findings::Findings;
 use crate::main_analyzer::MainAnalyzer;
 use crate::partial_result::PartialResult;
 use crate::report::{LATEST, ProbeScan, Report};

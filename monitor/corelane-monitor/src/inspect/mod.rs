@@ -70,11 +70,9 @@
 //! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
 //! | `pipeline.rs`, `queues.rs` | stages as threads or in one thread; queues |
 //! | `share.rs` | stages that get slots; moves of partitions |
-//! | `findings.rs`, `summary.rs` | the numbers, and their table |
 
 mod collect;
 mod feed;
-mod findings;
 mod item;
 mod lines;
 mod merge;
@@ -83,16 +81,15 @@ mod queues;
 mod records;
 mod share;
 mod stage;
-mod summary;
 mod talk;
 
 pub use collect::Found;
-pub use findings::{Findings, Seen};
 pub(crate) use pipeline::start;
 pub(crate) use queues::queued_bytes;
-pub(crate) use share::Sharing;
 
 use crate::eve::Events;
+#[cfg(doc)]
+use crate::findings::Findings;
 use corelane_net::{conversation, defrag};
 
 /// The settings of the second analysis.

@@ -1,11 +1,11 @@
 //! Makes events and numbers of conversations.
 
-use super::findings::Findings;
 use super::lines::{Key, Lines};
 use super::talk::{Name, Talk};
 use crate::eve::tls::Hellos;
 use crate::eve::{self, Events, Message};
 use crate::facts::Gather;
+use crate::findings::Findings;
 use corelane_net::conversation::{Conversation, Ending, Observer, Side};
 use corelane_net::decode::Tunnel;
 use corelane_net::protocol::{Detail, Event, Identified};

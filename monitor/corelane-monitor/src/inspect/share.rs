@@ -36,6 +36,7 @@
 use super::stage::Harvest;
 use crate::analyzer::{PartitionState, SubAnalyzer};
 use crate::partial_result::PartialResult;
+use crate::plan::Sharing;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, analyzer_of};
@@ -44,37 +45,6 @@ use corelane::error::{ChannelError, TryPushError};
 use corelane::spsc::{self, Consumer, Producer};
 use corelane::wait::Select;
 use std::time::{Duration, Instant};
-
-/// Whether partitions move while packets flow. The report does not depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sharing {
-    /// The Dispatcher takes partitions over while it would only wait, and gives them back when it is the slower stage.
-    Even,
-    /// Each SubAnalyzer keeps its part, and the Dispatcher analyses nothing. Where the Dispatcher and the SubAnalyzers
-    /// do not each have a CPU, the Dispatcher waits for a CPU that other stages use.
-    Fixed,
-    /// For tests: partitions move to and fro all the time, whatever the load.
-    Restless,
-}
-
-impl Sharing {
-    /// Records between two looks at the time.
-    fn period(self) -> u64 {
-        match self {
-            Sharing::Even => 1 << 16,
-            Sharing::Fixed => u64::MAX,
-            Sharing::Restless => 1,
-        }
-    }
-
-    /// The most records to read at once.
-    fn read(self) -> usize {
-        match self {
-            Sharing::Even | Sharing::Fixed => 4096,
-            Sharing::Restless => 61,
-        }
-    }
-}
 
 /// The Dispatcher takes more partitions when it waited for more than this part of the time, …
 const MUCH: f64 = 1.0 / 16.0;

@@ -4,7 +4,6 @@
 //! TCP/IP stack, the identifier and the parsers to completion. At the end of a batch what was found is a [`Harvest`].
 
 use super::Inspection;
-use super::findings::Findings;
 use super::item::{Chunk, Frame, Item};
 use super::lines::{Key, Lines, Spares};
 use super::records::Records;
@@ -15,6 +14,7 @@ use crate::continuous::{Continuous, Detector, SIFTED, SLOTS};
 use crate::dispatch::Sink;
 use crate::eve::Events;
 use crate::facts::{Gatherer, Lists, StageFacts};
+use crate::findings::Findings;
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
 use crate::run::Run;

@@ -29,7 +29,7 @@ mod timeline;
 mod widgets;
 
 use crate::facts::Facts;
-use crate::inspect::Findings;
+use crate::findings::Findings;
 use crate::report::Report;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

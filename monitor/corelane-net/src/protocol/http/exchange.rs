@@ -39,6 +39,22 @@ pub struct Request {
     pub body: Body,
 }
 
+impl Request {
+    /// The header Host in its two parts; a port that is none is a part of the name.
+    pub fn host_and_port(&self) -> Option<(&str, Option<u16>)> {
+        self.host.as_deref().map(host_and_port)
+    }
+}
+
+fn host_and_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if name.ends_with(']') || !name.contains(':') => {
+            port.parse().map_or((host, None), |port| (name, Some(port)))
+        }
+        _ => (host, None),
+    }
+}
+
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
@@ -71,4 +87,24 @@ pub struct Body {
     pub missing: u64,
     /// Whether its end was reached.
     pub is_whole: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_no_part_of_a_host_name() {
+        for (host, name, port) in [
+            ("example.com", "example.com", None),
+            ("example.com:8080", "example.com", Some(8080)),
+            ("[2001:db8::1]:80", "[2001:db8::1]", Some(80)),
+            ("[2001:db8::1]", "[2001:db8::1]", None),
+            ("2001:db8::1", "2001:db8::1", None),
+            ("example.com:", "example.com:", None),
+            ("example.com:99999", "example.com:99999", None),
+        ] {
+            assert_eq!(host_and_port(host), (name, port));
+        }
+    }
 }

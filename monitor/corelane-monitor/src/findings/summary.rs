@@ -1,6 +1,7 @@
 //! The findings for people, as tables below those of the report.
 
-use super::findings::{Findings, Seen};
+use super::Findings;
+use crate::eve::Seen;
 use crate::summary::{Page, Style, bytes, left, number, plural, right, row};
 use crate::talkers::Volume;
 use corelane_net::protocol::Protocol;
