@@ -2,6 +2,7 @@
 
 /// `forward! { part: /** Documentation. */ pub fn call(&mut self, item: T) -> R; }`: calls that are those of
 /// `self.part`.
+#[allow(unused_macros, reason = "for families that not every machine has")]
 macro_rules! forward {
     ($($part:ident).+:) => {};
     (

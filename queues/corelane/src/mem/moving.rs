@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 /// is left in the vector, also where a user's wait strategy panics in between.
 #[doc(hidden)]
 #[derive(Debug)]
+#[allow(unreachable_pub, reason = "not every machine has the family that shows it")]
 pub struct Moving<'a, T> {
     /// Items `moved .. count` are still here. The vector itself knows of none meanwhile.
     items: &'a mut Vec<T>,
