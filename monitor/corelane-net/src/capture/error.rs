@@ -128,7 +128,7 @@ impl fmt::Display for Place {
 /// A part of a record or block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The fields that say how long it is.
+    /// The fields that state how long it is.
     Header,
     /// All that follows them.
     Data,
@@ -159,7 +159,7 @@ pub enum ReadError {
         /// The longest length accepted in this capture.
         limit: u32,
     },
-    /// A record cannot be told from its neighbours. Nothing follows.
+    /// A record cannot be distinguished from its neighbours. Nothing follows.
     Damaged {
         /// The record.
         place: Place,

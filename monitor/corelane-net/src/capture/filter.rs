@@ -3,7 +3,7 @@
 //! A filter is what `tcpdump -ddd EXPRESSION` prints; with the feature `libpcap`, `Filter::compile` makes one of an
 //! expression. A program is compiled for one link type and finds nothing, or the wrong thing, in frames of another:
 //! `tcpdump -ddd -y EN10MB EXPRESSION` compiles for Ethernet, whatever interfaces the machine has. The program itself
-//! does not say which link type it is for.
+//! does not state which link type it is for.
 //!
 //! # Files and live interfaces
 //!
@@ -17,7 +17,7 @@
 //!   interface the same program sees frames without their outer tag: `tcp` finds tagged segments there, `vlan` nothing.
 //!
 //! Other facts that a program may ask the kernel for, such as whether a packet came in or went out, are in no file:
-//! [`Filter::check_files`] says so. A file may also hold frames that were cut, while the kernel sees them whole.
+//! [`Filter::check_files`] reports it. A file may also hold frames that were cut, while the kernel sees them whole.
 //!
 //! # Where the kernel and libpcap differ
 //!
@@ -220,7 +220,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Compile`] with what libpcap said.
+    /// [`FilterError::Compile`] with the message of libpcap.
     #[cfg(feature = "libpcap")]
     pub fn compile(expression: &str, link: super::LinkType, snaplen: u32) -> Result<Self, FilterError> {
         use super::LinkType;
@@ -244,7 +244,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// [`FilterError::Compile`] with what libpcap said; also without the right to capture.
+    /// [`FilterError::Compile`] with the message of libpcap; also without the right to capture.
     #[cfg(feature = "libpcap")]
     pub fn compile_live(expression: &str, interface: &str, snaplen: u32) -> Result<Self, FilterError> {
         let handle = pcap::Capture::from_device(interface).and_then(pcap::Capture::open).map_err(compile_error)?;
@@ -314,7 +314,8 @@ impl Filter {
                         ABS if k < LINK_OFFSET => frame.load(k, code)?,
                         ABS => frame.special(k, code, a, x)?,
                         IND => match k.wrapping_add(x) {
-                            // A sum names no fact: it counts from the network header, which a file does not tell.
+                            // A sum names no fact: it counts from the network header, whose place a file does not
+                            // state.
                             NETWORK_OFFSET.. => return None,
                             k @ LINK_OFFSET.. => frame.load(k - LINK_OFFSET, code)?,
                             k => frame.load(k, code)?,
@@ -409,7 +410,7 @@ impl<'a> Frame<'a> {
         Self { head: data, tail: &[], tag: None, wire_len }
     }
 
-    /// The number at an offset, of the size that the code says.
+    /// The number at an offset, of the size that the code states.
     #[inline]
     fn load(&self, at: u32, code: u16) -> Option<u32> {
         let at = usize::try_from(at).ok()?;
@@ -644,7 +645,7 @@ pub enum FilterError {
         /// What it asks for.
         what: &'static str,
     },
-    /// libpcap does not compile the expression, and says this.
+    /// libpcap does not compile the expression; this is its message.
     Compile(String),
 }
 

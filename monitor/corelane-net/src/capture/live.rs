@@ -2,9 +2,10 @@
 //!
 //! - Frames are lent from the ring, without a copy. Their time is the kernel's.
 //! - The VLAN tag that the kernel takes from a frame is put back.
-//! - Nothing is dropped here. A caller that does not read lets the ring overflow, and [`Live::statistics`] says by how
-//!   much, exactly.
-//! - An interface that goes down, or is deleted and made again, does not end the capture. [`Live::take_news`] tells.
+//! - Nothing is dropped here. A caller that does not read lets the ring overflow, and [`Live::statistics`] reports by
+//!   how much, exactly.
+//! - An interface that goes down, or is deleted and made again, does not end the capture. [`Live::take_news`] reports
+//!   it.
 //!
 //! Opening needs the capability CAP_NET_RAW, and so does opening anew after the interface was deleted. Reading does
 //! not.
@@ -231,7 +232,7 @@ const KEEP: u16 = 0x06;
 /// The operation that goes on behind so many others.
 const JUMP: u16 = 0x05;
 
-/// An end of a program that keeps so many bytes of a frame; 0 drops it.
+/// An end of a program that keeps this many bytes of a frame; 0 drops it.
 fn keep(bytes: u32) -> Instruction {
     Instruction { code: KEEP, jt: 0, jf: 0, k: bytes }
 }
@@ -425,7 +426,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Opens a capture from `interface`. One that is down can be opened; [`Live::take_news`] says so.
+    /// Opens a capture from `interface`. One that is down can be opened; [`Live::take_news`] reports it.
     ///
     /// # Errors
     ///
@@ -502,7 +503,7 @@ impl Live {
     ///
     /// # Panics
     ///
-    /// If `max` is 0, as the result would say nothing.
+    /// If `max` is 0, as the result would have no meaning.
     #[inline]
     pub fn read(&mut self, max: usize, wait: Duration, mut sink: impl FnMut(Record<'_>)) -> Result<usize, LiveError> {
         assert!(max > 0, "`max` is 0: ask for at least one frame");
@@ -519,7 +520,7 @@ impl Live {
         ring.blocks.read(ring.view, max, &mut ring.tally, sink)
     }
 
-    /// Waits for frames; whether some may be there.
+    /// Waits for frames, and returns whether some may be there.
     #[cold]
     fn wait(&mut self, wait: Duration) -> Result<bool, LiveError> {
         let (start, known) = (Instant::now(), self.news.len());
@@ -701,7 +702,7 @@ impl Live {
     }
 
     /// Whether the capture was stopped and all its frames were read. That takes some more than
-    /// [`Options::block_timeout`] after [`Live::stop`], as the kernel holds the last block back so long.
+    /// [`Options::block_timeout`] after [`Live::stop`], as the kernel holds the last block back that long.
     pub fn is_drained(&mut self) -> bool {
         let Some(stopped) = self.stopped else { return false };
         let Some(ring) = &mut self.ring else { return true };

@@ -24,8 +24,8 @@ impl Reader {
         if is_file && input.as_os_str() != "-" {
             let mut file = File::open(input).map_err(OpenError::Open)?;
             let is_packed = input::is_packed(&mut file)?;
-            // SAFETY: the map is only read, through `&[u8]`, and goes with the last clone of the `Memory` that it
-            // becomes. The caller has promised that the file's bytes stay as they are so long.
+            // SAFETY: the map is only read, through `&[u8]`, and is dropped with the last clone of the `Memory` that it
+            // becomes. The caller has promised that the file's bytes stay as they are until then.
             if let Some(map) = (!is_packed).then(|| unsafe { Mmap::map(&file) }).and_then(Result::ok) {
                 // Only advice: without it reading is slower, not wrong.
                 #[cfg(unix)]

@@ -56,7 +56,7 @@ impl Pcap {
             ByteOrder::Big => Big::u32_at(header, at),
         };
         let snaplen = word(16);
-        // The upper six bits say whether frames end in a checksum; decoding does not look that far.
+        // The upper six bits state whether frames end in a checksum; decoding does not look that far.
         let link = LinkType(word(20) & 0x03ff_ffff);
         if !link.is_supported() {
             return Err(OpenError::UnknownLink(link));

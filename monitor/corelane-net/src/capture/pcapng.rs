@@ -47,7 +47,7 @@ pub(super) struct PcapNg {
     pub(super) end_ns: Option<u64>,
     /// The warnings for the user.
     pub(super) warnings: Vec<Warning>,
-    /// Unusable records, and in `told` whether one of this section was reported already.
+    /// Unusable records, and in `told` whether one of this section has been reported.
     pub(super) skipped: u64,
     told: bool,
 }
@@ -190,7 +190,7 @@ impl PcapNg {
         Ok(())
     }
 
-    /// Takes the end of the capture. Statistics of no interface, or too short for what they claim, say nothing: no
+    /// Takes the end of the capture. Statistics of no interface, or too short for what they claim, are ignored: no
     /// packet depends on them.
     #[cold]
     fn statistics<O: Order>(&mut self, body: &[u8]) {
@@ -226,7 +226,8 @@ impl PcapNg {
         Ok(block.next)
     }
 
-    /// Counts an unusable record, and says whether to report it: a capture may hold millions of the same kind.
+    /// Counts an unusable record, and returns its reason if it is to be reported: a capture may hold millions of the
+    /// same kind.
     #[cold]
     fn skip(&mut self, reason: SkipReason) -> Option<SkipReason> {
         self.skipped += 1;
@@ -360,9 +361,9 @@ struct Clock {
 /// The length of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
-    /// So many nanoseconds.
+    /// This many nanoseconds.
     Nanoseconds(u64),
-    /// So many ticks are a nanosecond.
+    /// This many ticks are a nanosecond.
     PerNanosecond(u128),
     /// Two to the power of this many ticks are a second.
     PowerOfTwo(u8),
@@ -412,7 +413,7 @@ pub(super) enum Survey {
     Readable,
     /// No packet can be decoded.
     UnknownLink(LinkType),
-    /// So many bytes are needed to decide.
+    /// This many bytes are needed to decide.
     Short(usize),
 }
 
@@ -434,7 +435,7 @@ impl Scout {
         Self { section: PcapNg::new(), beyond, has_begun: false, unknown: None, passed: 0 }
     }
 
-    /// Goes on in a window that starts where the last one did. `at_end` says that no bytes follow it.
+    /// Goes on in a window that starts where the last one did. With `at_end`, no bytes follow it.
     pub(super) fn survey(&mut self, window: &[u8], at_end: bool) -> Result<Survey, OpenError> {
         loop {
             let rest = &window[self.passed..];

@@ -70,8 +70,8 @@ enum Format {
 }
 
 impl Reader {
-    /// Opens a capture. The path `-` means the standard input. The content tells pcap from pcapng, and whether gzip or
-    /// zstd is around it.
+    /// Opens a capture. The path `-` means the standard input. The content shows whether it is pcap or pcapng, and
+    /// whether it is packed by gzip or zstd.
     pub fn open(input: &Path, options: &Options) -> Result<Self, OpenError> {
         Self::new(Input::open(input, options.preload)?)
     }
@@ -211,8 +211,8 @@ impl Reader {
     /// the record. `None` for an input that comes bit by bit, as from a pipe: each such memory holds little, and a copy
     /// takes less memory.
     ///
-    /// A record may lie elsewhere nevertheless; [`Memory::place`] tells. While a clone exists, the reader fills other
-    /// memory. So a caller that keeps many clones should count their bytes.
+    /// A record may lie elsewhere nevertheless: [`Memory::place`] then returns `None`. While a clone exists, the reader
+    /// fills other memory. So a caller that keeps many clones should count their bytes.
     pub fn memory(&mut self) -> Option<&Memory> {
         if self.input.memory().is_some() {
             self.settle_debt();

@@ -52,7 +52,7 @@ pub(super) enum Stop {
     TooLong { length: u32, limit: u32 },
     /// The start of the next record cannot be found.
     Damaged(&'static str),
-    /// One record is unusable; the next one starts after so many bytes.
+    /// One record is unusable; the next one starts after this many bytes.
     Skip { reason: SkipReason, bytes: usize },
 }
 

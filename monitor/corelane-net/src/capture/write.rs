@@ -10,7 +10,7 @@ use super::step::LONGEST;
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// The version every reader knows.
 const VERSION: [u16; 2] = [2, 4];
-/// One system call per so many bytes: about three thousand packets of headers.
+/// One system call per this many bytes: about three thousand packets of headers.
 const BUFFER: usize = 256 * 1024;
 
 /// Writes a pcap file: little-endian, with times in nanoseconds, so that every time survives exactly.
@@ -95,7 +95,7 @@ fn too_late() -> io::Error {
 
 /// Bytes of an enhanced packet block beside its data and their padding.
 const PACKET_FRAME: usize = 32;
-/// 10^-9 of a second, as `if_tsresol` says it.
+/// 10^-9 of a second, as `if_tsresol` encodes it.
 const NANOSECONDS: u8 = 9;
 
 /// The number of an interface in the file that a [`PcapngWriter`] writes.
@@ -168,7 +168,7 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] for what the format cannot say: a link type or a length of the name above
+    /// [`io::ErrorKind::InvalidInput`] for what the format cannot express: a link type or a length of the name above
     /// 65,535; and for an interface beyond the 65,536 that a reader accepts.
     pub fn interface(&mut self, link: LinkType, snaplen: u32, name: Option<&str>) -> io::Result<Interface> {
         let is_same = |(l, s, n): &(LinkType, u32, Option<String>)| (*l, *s, n.as_deref()) == (link, snaplen, name);
@@ -248,7 +248,7 @@ impl<W: Write> PcapngWriter<W> {
 
     /// Ends the file with a block of statistics of the first interface, and writes all that waits: the time at which
     /// the capture ended, in nanoseconds since the epoch, and the packets that the capture received, the dropped ones
-    /// among them, and dropped. What is `None` is not said.
+    /// among them, and dropped. What is `None` is not written.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 
     /// Bytes of a torn block at the end of what was written; 0 unless the last write failed. A caller that gives the
-    /// file up can cut it by so many bytes, so that it ends with a whole block.
+    /// file up can cut it by that many bytes, so that it ends with a whole block.
     pub fn torn(&self) -> usize {
         let mut start = 0;
         while start < self.written {
@@ -316,7 +316,7 @@ impl<W: Write> PcapngWriter<W> {
         self.w
     }
 
-    /// Not through `Write::write_all`, which does not tell how far it came before an error.
+    /// Not through `Write::write_all`, which does not report how far it came before an error.
     fn drain(&mut self) -> io::Result<()> {
         while self.written < self.buffer.len() {
             match self.w.write(&self.buffer[self.written..]) {

@@ -35,7 +35,7 @@ pub trait Application {
     /// brought something, and the partition's memory is charged with the result, so it must be cheap and true.
     fn heap_bytes(&self) -> usize;
 
-    /// Whether more bytes of this side are of use. After a no, the bytes of this side are only counted, not put in
+    /// Whether more bytes of this side are of use. After `false`, the bytes of this side are only counted, not put in
     /// order, and [`end`](Application::end) is the only further call for it.
     fn wants(&self, side: Side) -> bool {
         let _ = side;

@@ -128,7 +128,7 @@ impl Index {
         self.words.len() * size_of::<u64>()
     }
 
-    /// The bytes that it would reserve with so many positions.
+    /// The bytes that it would reserve with this many positions.
     pub(super) fn bytes_of(positions: usize) -> usize {
         positions * size_of::<u64>()
     }

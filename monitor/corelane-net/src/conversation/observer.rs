@@ -1,4 +1,4 @@
-//! The trait through which code hears of conversations.
+//! The trait through which code is notified of conversations.
 
 use super::application::Application;
 use super::entry::{Conversation, Ending};
@@ -24,7 +24,7 @@ pub trait Observer<A: Application> {
         let _ = (conversation, application, tunnel, found);
     }
 
-    /// Takes a conversation that is over, with what was found at its end. Its application, if it has one, has been told
+    /// Takes a conversation that is over, with what was found at its end. Its application, if it has one, has received
     /// the end of both sides.
     fn over(&mut self, conversation: &Conversation, ending: &Ending, application: Option<A>, found: &mut A::Found);
 }

@@ -2,9 +2,9 @@
 
 /// The end of a conversation that sent.
 ///
-/// The handshake of a TCP connection tells which end opened it. Without a captured handshake, and for UDP, the
+/// The handshake of a TCP connection shows which end opened it. Without a captured handshake, and for UDP, the
 /// originator is the end that was seen first, or a guess by port numbers if the connection was picked up in the middle.
-/// So a protocol whose content tells the client should go by content.
+/// So a protocol whose content shows the client should use its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Side {
     /// The end that opened the conversation.

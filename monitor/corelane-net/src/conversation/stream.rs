@@ -9,7 +9,7 @@
 //! 3. A segment behind a hole is copied and held back. Pieces that are held back are in order and do not overlap: the
 //!    first copy of a byte stays, and of a later copy only the new bytes are kept. Overlaps that differ are counted.
 //! 4. When the hole is filled or given up, the pieces are handed over up to the next hole. A hole that is given up is a
-//!    gap: the application is told, and it is counted.
+//!    gap: the application is notified, and it is counted.
 //!
 //! # When a hole is given up
 //!
@@ -68,7 +68,7 @@ pub(super) const STARTED: u8 = 2;
 pub(super) const GUESSED: u8 = 4;
 /// The acknowledgments of the other end are known.
 const ACKED: u8 = 8;
-/// The application was told of the end.
+/// The application was notified of the end.
 pub(super) const ENDED: u8 = 16;
 /// The application does not want the bytes.
 pub(super) const UNWANTED: u8 = 32;
@@ -93,7 +93,7 @@ impl Marks {
         self.0 &= !marks;
     }
 
-    /// Counts a strike, and says whether it is the fourth.
+    /// Counts a strike, and returns whether it is the fourth.
     fn strike(&mut self) -> bool {
         let (marks, fourth) = self.0.overflowing_add(STRIKE);
         self.0 = marks;
@@ -129,7 +129,7 @@ impl Stream {
         marks.set(GUESSED | ACKED);
     }
 
-    /// Takes an acknowledgment of everything before `acknowledged`. Says whether that is more than is here.
+    /// Takes an acknowledgment of everything before `acknowledged`. Returns whether that is more than is here.
     #[inline]
     pub(super) fn acknowledged(&mut self, marks: &mut Marks, acknowledged: u32) -> bool {
         if !marks.has(STARTED) {
@@ -270,7 +270,7 @@ const TUNNEL: usize = 2 * (size_of::<Key>() + size_of::<Tunnel>()) + ALLOCATION;
 const ROOT: usize = 11 * (size_of::<Key>() + size_of::<Tunnel>()) + 128;
 
 impl<F> Shared<F> {
-    /// The bytes that so many tunnels reserve.
+    /// The bytes that this many tunnels reserve.
     pub(super) fn bytes_of_tunnels(&self, more: usize) -> usize {
         match self.tunnels.len() + more {
             0 => 0,
@@ -602,7 +602,7 @@ impl<A: Application> Turn<'_, A> {
         self.tidy();
     }
 
-    /// Gives up the first hole that has bytes behind it, and hands those over. Says whether there was one.
+    /// Gives up the first hole that has bytes behind it, and hands those over. Returns whether there was one.
     fn give_up_first(&mut self) -> bool {
         let Some(hole) = self.first_hole() else { return false };
         self.skip(hole as u32);
@@ -682,7 +682,7 @@ impl<A: Application> Turn<'_, A> {
         }
     }
 
-    /// Tells the application of the end, unless it was told before.
+    /// Notifies the application of the end, unless it was notified before.
     fn end(&mut self) {
         if self.marks.has(ENDED) {
             return;

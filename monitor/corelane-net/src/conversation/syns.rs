@@ -1,7 +1,7 @@
 //! Traces of the last SYNs.
 //!
 //! A SYN alone begins no conversation, or each spoofed SYN of a flood would be one. But when its answer comes, or data
-//! whose answer was not captured, the SYN tells which end opened, when, and where the sequence numbers start. So SYNs
+//! whose answer was not captured, the SYN shows which end opened, when, and where the sequence numbers start. So SYNs
 //! leave traces in a fixed number of places. A hash of the conversation chooses eight places, of which the oldest trace
 //! is overwritten if there is no other. So only a flood overwrites traces that matter, and only costs those connections
 //! the time and the count of their SYN. The hash has no secret, as the same traces must be lost in every run.
@@ -67,7 +67,7 @@ impl Syns {
         self.places(key).find(|&place| self.places[place].is_some_and(|syn| syn.key.equals(key)))
     }
 
-    /// Records a SYN of this time. Says whether memory was reserved for it.
+    /// Records a SYN of this time. Returns whether memory was reserved for it.
     pub(super) fn remember(
         &mut self,
         key: &Key,

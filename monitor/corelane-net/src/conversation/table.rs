@@ -3,15 +3,16 @@
 //! 1. An [index](super::index) finds the conversation of a packet. That takes a look at one line of words and one at
 //!    the conversation itself, which has two lines. Conversations lie side by side and without holes: when one is
 //!    removed, the last one takes its number. So the reserved memory follows their number down as well as up.
-//! 2. The header of the [module](super) says when a conversation begins. Its application begins with its first payload.
+//! 2. The header of the [module](super) states when a conversation begins. Its application begins with its first
+//!    payload.
 //! 3. Each conversation is in one of four lists, by its class; the one with the latest packet is at the end. A list
 //!    knows time in ticks of a second. A conversation that already had a packet in this tick keeps its place, so that
 //!    packets in a row do not touch their neighbours' lines.
 //! 4. At a mark in time, conversations whose time-out has passed are removed from the front of the lists.
 //!    From the other end, those with a packet since some time are found without a look at the rest.
-//! 5. When memory is needed and the budget is used up, conversations are evicted until it fits. Closed ones go first.
-//!    Then one-sided ones go, if these have more than a quarter of the budget. Then the least recently used of the
-//!    others goes. One-sided ones within their quarter go last.
+//! 5. When memory is needed and the budget is used up, conversations are evicted until it fits. Closed ones are evicted
+//!    first. Then come one-sided ones, if these have more than a quarter of the budget. Then comes the least recently
+//!    used of the others. One-sided ones within their quarter come last.
 //!
 //! # Why a flood does not win
 //!
@@ -307,7 +308,7 @@ impl<A: Application> Conversations<A> {
             return None;
         }
         if control == SYN {
-            // This may be a new connection on the ports of an old one; its answer will tell.
+            // This may be a new connection on the ports of an old one; its answer will show it.
             self.remember_syn(key, sender, packet, observer);
         }
         // The trace may have evicted conversations, so the number is looked up again.
@@ -399,7 +400,7 @@ impl<A: Application> Conversations<A> {
     }
 
     /// Moves a conversation to the class that it should have, and updates its charge. With `heard`, also moves it to
-    /// the place for conversations with a packet in this tick. Says whether it costs more than before.
+    /// the place for conversations with a packet in this tick. Returns whether it costs more than before.
     #[inline]
     fn settle(&mut self, number: u32, heard: bool) -> bool {
         let now = tick(self.clock);
@@ -428,8 +429,8 @@ impl<A: Application> Conversations<A> {
         self.charge(number)
     }
 
-    /// Updates the charge of a conversation, and whether it is listed as holding bytes back. Says whether it costs more
-    /// than before.
+    /// Updates the charge of a conversation, and whether it is listed as holding bytes back. Returns whether it costs
+    /// more than before.
     #[inline]
     fn charge(&mut self, number: u32) -> bool {
         let Entry { conversation, extra } = self.entries.get_mut(number);
@@ -588,7 +589,7 @@ impl<A: Application> Conversations<A> {
     }
 }
 
-/// The end that opened, for a packet that does not say: the sender, unless it sends from a service's port to a
+/// The end that opened, for a packet that does not show it: the sender, unless it sends from a service's port to a
 /// client's.
 fn guess(packet: &Packet<'_>, sender: Sender) -> Sender {
     const SERVICES: u16 = 1024;
@@ -609,7 +610,7 @@ fn turn<'a, A: Application>(
     Some(Turn { side, time_ns, stream, marks, extra, shared })
 }
 
-/// Follows a call of the application: heeds which sides it wants now, and lets the observer fetch its results.
+/// Follows a call of the application: updates which sides it wants now, and lets the observer fetch its results.
 #[inline]
 fn called<A: Application>(
     entry: &mut Entry<A>,

@@ -9,7 +9,7 @@ pub struct Datagram<'a> {
     pub source: u128,
     /// Destination address.
     pub destination: u128,
-    /// Whether it came over IPv4. The addresses do not tell: IPv6 packets may have mapped ones too.
+    /// Whether it came over IPv4. The addresses do not show it: IPv6 packets may have mapped ones too.
     pub is_v4: bool,
     /// IP protocol number of the payload. In an IPv6 fragment that of the header the fragmentable part begins with.
     pub protocol: u8,

@@ -93,7 +93,7 @@ fn loopback(data: &[u8]) -> Network<'_> {
     }
 }
 
-/// Steps over tags to what the last EtherType says.
+/// Steps over tags to what the last EtherType names.
 pub(super) fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
     loop {
         match kind {
@@ -113,8 +113,8 @@ pub(super) fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
     }
 }
 
-/// Steps over labels to the bottom of the stack. What is below says nowhere what it is; an IP packet shows its version
-/// first, anything else is a pseudowire.
+/// Steps over labels to the bottom of the stack. No field states what is below: an IP packet shows its version first,
+/// anything else is a pseudowire.
 fn mpls(mut payload: &[u8]) -> Network<'_> {
     loop {
         let Some((label, rest)) = payload.split_first_chunk::<4>() else {
@@ -128,7 +128,7 @@ fn mpls(mut payload: &[u8]) -> Network<'_> {
     by_version(payload)
 }
 
-/// What the version in its first byte says.
+/// The kind of packet by the version in its first byte.
 pub(super) fn by_version(data: &[u8]) -> Network<'_> {
     match data.first().map(|first| first >> 4) {
         Some(4) => Network::V4(data),

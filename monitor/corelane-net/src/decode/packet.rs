@@ -29,7 +29,7 @@ pub struct Packet<'a> {
     pub flags: u8,
     /// TCP sequence number; 0 for UDP.
     pub sequence: u32,
-    /// TCP acknowledgment number, which holds if the flag says so; 0 for UDP.
+    /// TCP acknowledgment number, which is valid if the ACK flag is set; 0 for UDP.
     pub acknowledgment: u32,
     /// The payload as far as it was captured.
     pub payload: &'a [u8],
@@ -48,7 +48,8 @@ pub enum NoPacket {
     Malformed,
 }
 
-/// Where a frame's IP header begins, and between which hosts its packet goes: as much as says which thread it is for.
+/// Where a frame's IP header begins, and between which hosts its packet goes: enough to choose the thread that it is
+/// for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Located {
     /// Bytes in front of the IP header.

@@ -55,7 +55,7 @@ const EXTENSIONS: usize = 8;
 pub struct Innermost {
     /// Where it is, and its addresses.
     pub located: Located,
-    /// The bytes of the frame that may belong to its packet: the lengths outside say where that ends.
+    /// The bytes of the frame that may belong to its packet: the lengths outside state where that ends.
     pub end: usize,
     /// The tunnels that it is inside of; 0 if there is none.
     pub depth: u8,
@@ -241,7 +241,7 @@ fn erspan_2(data: &[u8]) -> Option<Network<'_>> {
     (header[0] >> 4 == 1).then(|| link::ethernet(payload))
 }
 
-/// A header of 12 bytes, whose version is 2, and 8 more if its last bit says so. The type of the frame is Ethernet or
+/// A header of 12 bytes, whose version is 2, and 8 more if its last bit is set. The type of the frame is Ethernet or
 /// IP.
 fn erspan_3(data: &[u8]) -> Option<Network<'_>> {
     let (header, mut payload) = data.split_first_chunk::<12>()?;
@@ -258,7 +258,7 @@ fn erspan_3(data: &[u8]) -> Option<Network<'_>> {
     }
 }
 
-/// A header of 8 bytes that says that its network number holds.
+/// A header of 8 bytes with the flag that its network number is valid.
 fn vxlan(data: &[u8]) -> Option<Network<'_>> {
     let (header, payload) = data.split_first_chunk::<8>()?;
     (header[0] & 0x08 != 0).then(|| link::ethernet(payload))
@@ -307,7 +307,7 @@ fn gtp(data: &[u8]) -> Option<Network<'_>> {
 }
 
 impl Tunnel {
-    /// The same with its addresses in the other order, as an answer has them. The ports stay: the destination's says
+    /// The same with its addresses in the other order, as an answer has them. The ports stay: the destination's shows
     /// what kind of tunnel it is, in both directions.
     pub fn turned(self) -> Self {
         Self { source: self.destination, destination: self.source, ..self }

@@ -6,7 +6,7 @@
 //!
 //! - A step begins with a byte. Its lowest bit is the side. Its next three bits are the action: 0 to 5 data, 6 a gap, 7
 //!   an end.
-//! - Data follow as a length in two bytes and so many bytes, a gap as a length in two bytes.
+//! - Data follow as a length in two bytes and that many bytes, a gap as a length in two bytes.
 //!
 //! The guarantees: the events are the same when every piece of a stream is cut into single bytes, and memory stays
 //! within the bounds.

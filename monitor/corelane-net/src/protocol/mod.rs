@@ -116,12 +116,12 @@ pub enum Event {
     ServerHello(Box<tls::ServerHello>),
     /// A DNS query or response.
     Dns(dns::Message),
-    /// What both sides of an SSH connection say of themselves.
+    /// What both sides of an SSH connection state about themselves.
     Ssh(Box<ssh::Handshake>),
 }
 
-/// The rules over streams in their order; a rule counts when all before it have said no. One that answers `More` holds
-/// back all behind it.
+/// The rules over streams in their order; a rule counts when all before it have returned no. One that returns `More`
+/// holds back all behind it.
 const STREAM_RULES: &[fn(Seen<'_>) -> Says] = &[
     stream::http2_preface,
     http::request,

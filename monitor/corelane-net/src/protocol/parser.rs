@@ -71,7 +71,7 @@ pub(super) trait Parser: fmt::Debug + Sized {
 pub(super) enum Next {
     /// More for this parser.
     More,
-    /// Another protocol, behind so many of the bytes.
+    /// Another protocol, behind this many of the bytes.
     Tunnel(usize),
     /// Nothing of interest, of either side.
     Over,
@@ -83,7 +83,7 @@ impl Next {
     }
 }
 
-/// What a parser says of itself.
+/// What a parser states about itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read {
     pub(super) carriers: &'static [Carrier],
@@ -120,7 +120,7 @@ macro_rules! protocols {
                 }
             }
 
-            /// What its parser says of itself, if it is read.
+            /// What its parser states about itself, if it is read.
             const fn read(self) -> Option<Read> {
                 match self {
                     $($(Self::$protocol => Some(Read::of::<$parser>()),)?)*

@@ -26,8 +26,8 @@ enum State {
     Fresh,
     Identifying(Box<Identifier>),
     Read(Reader),
-    /// The protocol of datagrams is known and is not read, but a later datagram may be of one that is. So many of each
-    /// side were judged.
+    /// The protocol of datagrams is known and is not read, but a later datagram may be of one that is. The numbers are
+    /// the datagrams of each side that were judged.
     Named([u8; 2]),
     /// The protocol is known and of no further interest, or will never be known.
     Over,
@@ -113,8 +113,8 @@ impl Session {
             return;
         };
         if self.carrier == Carrier::Stream {
-            // The kept bytes go first, this side's last: more of this side may have come in this piece than the verdict
-            // needed, and more follows.
+            // The kept bytes are handed on first, this side's last: more of this side may have come in this piece than
+            // the verdict needed, and more follows.
             let sides = identifier.into_sides();
             for side in [side.other(), side] {
                 self.replay(side, &sides[side.index()], time_ns, out);
@@ -145,7 +145,8 @@ impl Session {
         }
     }
 
-    /// Tells what was identified; the result reads it. Of datagrams, `judged` says how many of each side there were.
+    /// Reports what was identified, and returns the state that reads it. Of datagrams, `judged` is the number of each
+    /// side so far.
     fn found(&mut self, found: Identified, judged: [u8; 2], out: &mut Vec<Event>) -> State {
         self.protocol = Some(found.protocol);
         out.push(Event::Identified(found));

@@ -393,7 +393,7 @@ impl Parser for Starttls {
 }
 
 impl Pop3 {
-    /// Takes a command. The result says whether there was room for it.
+    /// Takes a command. Returns whether there was room for it.
     fn command(&mut self, command: &[u8]) -> bool {
         if self.waiting == WAITING {
             return false;
@@ -408,7 +408,7 @@ impl Pop3 {
         true
     }
 
-    /// Takes a line of the server. The result says whether it answers a command.
+    /// Takes a line of the server. Returns whether it answers a command.
     fn answer(&mut self, line: &[u8]) -> bool {
         if self.in_list {
             self.in_list = line != b".";

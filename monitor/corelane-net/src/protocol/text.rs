@@ -101,7 +101,7 @@ pub enum Detail {
     #[default]
     Full,
     /// No texts and no lists, for a caller that only counts. Of HTTP the methods stay, and other texts are empty.
-    /// Hellos have neither names nor a fingerprint. Messages of DNS have what their headers say, and belong to no
+    /// Hellos have neither names nor a fingerprint. Messages of DNS have the facts of their headers, and belong to no
     /// transaction. The same events come at the same places, unless memory gets short: less is held.
     Counts,
 }

@@ -5,8 +5,8 @@
 //! itself: there are as many as fill every slot. The slots are also the clock (`Clock`), so the time of an answer is
 //! known when the question is sent.
 //!
-//! The slots are a ring with a bit for each that says whether it is taken. Memory is fixed, and both `take` and `find`
-//! need a few instructions.
+//! The slots are a ring with a bit for each: whether it is taken. Memory is fixed, and both `take` and `find` need a
+//! few instructions.
 //!
 //! A free slot is always found. When slot t has its turn, all taken slots lie in t+1..=t+horizon: no conversation has
 //! asked for more than `horizon` by then, or been pushed further than t+horizon+1. (Induction: a turn frees one slot or

@@ -14,7 +14,7 @@ const WIDEST_GAP_NS: u64 = 1_000_000;
 /// The configuration of synthetic traffic. Equal values give equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The number of packets; exactly so many are made.
+    /// The number of packets; exactly this many are made.
     pub packets: u64,
     /// The number of hosts, half of them clients and half servers, all over IPv4 and IPv6. Scanners and their targets
     /// are extra.

@@ -26,7 +26,7 @@ pub struct Conversations {
     pub seed: u64,
     /// The number of conversations.
     pub conversations: u64,
-    /// In a thousand packets so many are lost, so many come 3 ms late, and so many come twice; no SYN is lost.
+    /// Of a thousand packets this many are lost, this many come 3 ms late, and this many come twice; no SYN is lost.
     pub trouble: u64,
     /// The number of further SYNs and datagrams, whose sources do not exist.
     pub spoofed: u64,

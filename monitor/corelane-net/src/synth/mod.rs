@@ -205,7 +205,7 @@ impl Generator {
         lengths
     }
 
-    /// Begins something new in a free slot. Probes of scans go first, so that all scans are completed.
+    /// Begins something new in a free slot. Probes of scans come first, so that all scans are completed.
     fn open(&mut self, now: u64, time_ns: u64) -> Lengths {
         if let Some(scan) = self.scans.due(now) {
             return self.probe(scan, now, time_ns);

@@ -18,7 +18,7 @@ use super::truth::{Alert, Probe as Kind, Reply, Scanned, THRESHOLD, Tally};
 const SIZES: [u64; 2] = [25, 8_000];
 /// Probes of a near miss that are accepted. Besides these, as many fail as are just no scan.
 const NEAR_MISS_ACCEPTED: u64 = 5;
-/// At most one of so many packets belongs to a scan.
+/// At most one of this many packets belongs to a scan.
 const SHARE: u64 = 4;
 
 /// The outcome of a probe.
@@ -26,7 +26,7 @@ const SHARE: u64 = 4;
 pub(super) enum Fate {
     /// It is answered.
     Answered(Reply),
-    /// It is not answered, and the scanner repeats it so often.
+    /// It is not answered, and the scanner repeats it this many times.
     Silent(u8),
     /// The scanner repeats it and then gets an answer, perhaps after the deadline.
     Late(Reply),

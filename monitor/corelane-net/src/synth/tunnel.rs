@@ -1,4 +1,4 @@
-//! Frames wrapped in tunnels, so that a monitor can be held to what it says of the bare ones.
+//! Frames wrapped in tunnels, to check that a monitor reports the same of them as of the bare ones.
 
 use crate::capture::{LinkType, Record};
 use crate::decode::{Located, UDP, locate};
@@ -106,7 +106,7 @@ impl Tunnel {
         !matches!(self, Self::Ip | Self::Gre | Self::Pptp | Self::Gtp)
     }
 
-    /// The tunnel's own headers in front of a packet of so many bytes.
+    /// The tunnel's own headers in front of a packet of this many bytes.
     fn headers(self, length: usize, located: Located) -> Option<Vec<u8>> {
         let [a, b] = if located.is_v4 { [0x08, 0x00] } else { [0x86, 0xdd] };
         let of = |length: usize| u16::try_from(length).map(u16::to_be_bytes).ok();

@@ -23,13 +23,13 @@ const ADDRESS: usize = 20;
 /// Bytes of a VLAN tag, and of the two addresses in front of it.
 pub(super) const TAG: usize = 4;
 const MACS: usize = 12;
-/// The tag of a kernel that does not say which.
+/// The tag if the kernel does not state which one it was.
 const VLAN: u16 = 0x8100;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// How far ahead of a frame the block is asked for: a line from another CPU's cache takes as long as some small frames,
-/// and so much fits well into the first cache.
+/// and this much fits well into the first cache.
 const AHEAD: usize = 2048;
 /// The ring's header of a frame, and the packet's headers behind it.
 const HEADERS: usize = 192;
@@ -42,7 +42,7 @@ pub(super) struct View {
     pub(super) link: LinkType,
     /// No record has more bytes.
     pub(super) snaplen: usize,
-    /// So many bytes are kept of packets whose payload is not wanted.
+    /// The bytes that are kept of packets whose payload is not wanted.
     pub(super) kept: Option<usize>,
 }
 
@@ -89,8 +89,8 @@ impl Walk {
     }
 
     /// Asks for what is up to [`AHEAD`] bytes behind a frame's header, or for the next frame's headers if the frame is
-    /// large, as most of it is not read. The kernel has just written it on another CPU. Where a frame begins is known
-    /// only from the one before, so without this each of them would be waited for.
+    /// large, as most of it is not read. The kernel has just written it on another CPU. The place of a frame is known
+    /// only from the one before, so without this the walk would wait for each of them.
     #[inline]
     fn ask(&mut self, lent: &[u8], header: usize, size: usize) {
         let lines = if size > LARGE {
@@ -131,7 +131,7 @@ impl Walk {
             self.ask(lent, position, header.next);
             match position.checked_add(header.next) {
                 Some(next) if header.next >= HEADER => self.position = next,
-                // The last frame says 0.
+                // The last frame has 0.
                 _ => self.give_up(tally),
             }
             let Some(record) = header.record(lent, position, view) else {

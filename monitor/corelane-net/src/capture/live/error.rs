@@ -56,7 +56,7 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// The error of a call, by what the system says.
+    /// The error of a call, by the error that the system returned.
     pub(super) fn of(call: &'static str, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::PermissionDenied => Self::NotPermitted { call, error },
@@ -130,7 +130,7 @@ pub enum News {
     Gone,
     /// It is there again, with a new ring. Frames that it saw before are not known.
     Back,
-    /// It is there again, but cannot be captured from. That is tried again, and not said again before [`News::Back`].
+    /// It is there again, but cannot be captured from. That is retried, and not reported again before [`News::Back`].
     Refused(LiveError),
 }
 

@@ -27,8 +27,8 @@ const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 /// The program. The kernel takes its result modulo the number of rings; one that reads behind the frame gives 0.
 ///
 /// Behind a tag there may be one or two more, which are stepped over. But if a program of this machine sends a frame
-/// with its tags written out, the kernel says that there is a tag, while its network header is behind all of them
-/// already. So what is no header behind a tag is taken for one that is there.
+/// with its tags written out, the kernel reports a tag, while its network header is behind all of them already. So what
+/// is no header behind a tag is taken for one that is there.
 pub(super) fn program() -> Vec<Instruction> {
     let mut program = Vec::new();
     for depth in 0..3 {

@@ -1,5 +1,5 @@
 //! The program by which the kernel keeps only the headers of plain packets: those of Ethernet that [`plain_v4`] and
-//! [`plain_v6`] decode, but for what [may be a tunnel]. All that [`decode`] says of them is in their first bytes.
+//! [`plain_v6`] decode, but for what [may be a tunnel]. All that [`decode`] returns of them is in their first bytes.
 //!
 //! [`decode`]: crate::decode::decode
 //! [may be a tunnel]: crate::decode::Transport::may_be_tunnel

@@ -162,7 +162,7 @@ pub(super) fn socket() -> io::Result<Socket> {
 pub(super) fn bind(socket: &Socket, index: i32, protocol: u16) -> io::Result<()> {
     let mut storage = SockAddrStorage::zeroed();
     // SAFETY: `sockaddr_ll` is an address type of this system, all its fields are numbers, and those that are not set
-    // here are zero. Its family and its length say what it is.
+    // here are zero. Its family and its length state what it is.
     let address = unsafe {
         let address = storage.view_as::<libc::sockaddr_ll>();
         address.sll_family = libc::AF_PACKET as u16;

@@ -3,7 +3,7 @@
 //! 1. Over UDP a datagram is a message. Over TCP a message follows its length in two bytes, and is collected for each
 //!    side.
 //! 2. The header is read first, then the questions, then the answers, each as far as it is whole. So a message that is
-//!    cut is reported up to the cut, and [`Message::is_whole`] says that something is missing.
+//!    cut is reported up to the cut, and [`Message::is_whole`] is false.
 //! 3. A query is remembered by id and question until its response comes. At most [`PENDING`] are remembered; the oldest
 //!    is forgotten first. A repeated query is the same transaction.
 //!

@@ -197,7 +197,7 @@ fn key(question: &Question) -> u64 {
     hash.finish()
 }
 
-/// What the header says, if there is a whole one.
+/// The facts of the header, if there is a whole one.
 fn head(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Message> {
     let mut fields = Fields(bytes.get(..HEADER)?);
     let [id, flags] = [fields.u16()?, fields.u16()?];
@@ -216,7 +216,7 @@ fn head(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Message> {
     })
 }
 
-/// Reads the whole questions and answers. Gives nothing if those were not all.
+/// Reads the whole questions and answers. Returns `None` if those were not all.
 fn read(message: &mut Message, bytes: &[u8]) -> Option<()> {
     let mut place = Place::new(bytes, HEADER);
     let [questions, answers, ..] = message.counts.map(usize::from);

@@ -21,8 +21,8 @@ enum Looks {
 }
 
 /// Judges whether this is a message. Its header and counts must make sense. It must have a whole first question or, in
-/// a response without questions, a whole first record. A question for a server's state has neither. `more` says that
-/// bytes may follow.
+/// a response without questions, a whole first record. A question for a server's state has neither. With `more`, bytes
+/// may follow.
 fn looks_like(bytes: &[u8], more: bool) -> Looks {
     let cut = if more { Looks::Cut } else { Looks::Other };
     let word = |at: usize| bytes.get(at..at + 2).map(|word| u16::from_be_bytes([word[0], word[1]]));

@@ -3,7 +3,7 @@
 //! Each side of the connection is read by itself:
 //!
 //! 1. The parser searches for a start line, line by line. It skips the bytes in front of it: empty lines, or more of a
-//!    body than its head said.
+//!    body than its head stated.
 //! 2. The head is collected up to its empty line, and read by the crate `httparse`.
 //! 3. The head gives the length of the body: none (1xx, 204, 304, a response to HEAD), a number of bytes, chunks, or
 //!    everything until the connection ends. The body is only counted. A request that expects 100 and gets a refusal

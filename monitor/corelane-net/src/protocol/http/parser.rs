@@ -83,11 +83,11 @@ enum State {
     Start { lost: bool },
     /// A head, its start line is in the buffer.
     Head,
-    /// So many bytes of a body.
+    /// This many bytes of a body.
     Body { left: u64 },
     /// The size of a chunk.
     Size { value: u64, digits: u8, extension: bool },
-    /// So many bytes of a chunk, then a line end.
+    /// This many bytes of a chunk, then a line end.
     Chunk { left: u64 },
     /// The line end behind a chunk.
     ChunkEnd,
@@ -596,7 +596,7 @@ fn without_line_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The length of a head with the empty line at its end, which is looked for from `from` on.
+/// The length of a head with the empty line at its end, searched for from `from` on.
 fn head_length(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -613,10 +613,10 @@ fn cut(value: &[u8]) -> &[u8] {
     &value[..value.len().min(VALUE)]
 }
 
-/// What a request's head says of what comes behind it.
+/// What a request's head states about the bytes behind it.
 struct RequestHead {
     framing: Framing,
-    /// The body is sent when the server says so.
+    /// The client sends the body when the server asks for it.
     expects: bool,
     /// Bytes of all texts.
     texts: usize,
@@ -680,7 +680,7 @@ fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, R
     Some((request, RequestHead { framing, expects, texts }))
 }
 
-/// What a response's head says of its body.
+/// What a response's head states about its body.
 struct ResponseHead {
     length: Option<u64>,
     /// In chunks.

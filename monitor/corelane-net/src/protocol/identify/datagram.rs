@@ -1,4 +1,4 @@
-//! Rules over single datagrams. They say yes or no.
+//! Rules over single datagrams. They return yes or no.
 
 use super::rule::Says::{self, No, Yes};
 use super::rule::Speaker::{Client, Either, Server};

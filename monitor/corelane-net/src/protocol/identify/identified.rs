@@ -14,7 +14,7 @@ pub struct Identified {
     pub evidence: &'static str,
     /// The side whose bytes are the evidence.
     pub side: Side,
-    /// The client's side, where the evidence tells it.
+    /// The client's side, where the evidence shows it.
     pub client: Option<Side>,
     /// The time of the bytes that decided, in nanoseconds since the epoch.
     pub time_ns: u64,

@@ -2,14 +2,14 @@
 //!
 //! 1. The first bytes of each side of a stream are kept, at most [`PREFIX`]. Each datagram is judged by itself, up to
 //!    [`DATAGRAMS`] a side. Among these one of QUIC or DNS, which are read, replaces a protocol that is not.
-//! 2. There is a rule for each kind of message. A rule says yes, no, or that it needs more bytes. It never takes back a
-//!    yes or a no when more bytes come.
-//! 3. The rules have an order, and a rule counts only when all before it have said no. So the verdict does not depend
-//!    on the pieces in which the bytes arrive.
+//! 2. There is a rule for each kind of message. A rule returns yes, no, or that it needs more bytes. It never takes
+//!    back a yes or a no when more bytes come.
+//! 3. The rules have an order, and a rule counts only when all before it have returned no. So the verdict does not
+//!    depend on the pieces in which the bytes arrive.
 //! 4. A rule may look at the bytes of the other side, but only at whole lines of it, and after the other side's own
 //!    rules.
-//! 5. When all rules of a side have said no, or its prefix is full, that side is done. Its bytes are kept, as the other
-//!    side may still identify them. A gap restarts a side, at most [`RESTARTS`] times.
+//! 5. When all rules of a side have returned no, or its prefix is full, that side is done. Its bytes are kept, as the
+//!    other side may still identify them. A gap restarts a side, at most [`RESTARTS`] times.
 //!
 //! Rules check structure, not one magic byte: lengths that fit, versions that exist, lines with a valid end. Each yes
 //! comes with its evidence, a phrase to print.
@@ -34,7 +34,7 @@ pub const MOST: usize = 4 * PREFIX;
 pub const DATAGRAMS: u8 = 4;
 /// The most restarts of a side by gaps.
 pub const RESTARTS: u8 = 8;
-/// When a side is done and this many further bytes of it have come, the other side is not waited for any longer.
+/// When a side is done and this many further bytes of it have come, the identifier stops waiting for the other side.
 const PATIENCE: u64 = 64 << 10;
 
 /// Identifies the protocol of one conversation.
@@ -52,19 +52,19 @@ pub(super) struct Prefix {
     pub(super) before: u64,
     /// Bytes behind the kept ones that were not kept.
     pub(super) skipped: u64,
-    /// All rules have said no, or were given up.
+    /// All rules have returned no, or were given up.
     done: bool,
     restarts: u8,
     datagrams: u8,
     pub(super) ended: bool,
 }
 
-/// What the rules say of a side.
+/// The verdict of the rules on a side.
 fn verdict(seen: Seen<'_>) -> Says {
     for rule in STREAM_RULES {
         match rule(seen) {
             Says::No => {}
-            // Behind so many bytes there are no more for this rule.
+            // The prefix is full, so this rule gets no more bytes.
             Says::More if seen.own.len() >= PREFIX => {}
             says => return says,
         }
@@ -78,7 +78,7 @@ impl Identifier {
     }
 
     /// Takes the next bytes of a stream. If they decide, [`Identifier::into_sides`] has the kept bytes of both sides,
-    /// and the second result says how many of `bytes` are among those.
+    /// and the second result is the number of `bytes` that are among those.
     pub(super) fn stream(&mut self, side: Side, time_ns: u64, bytes: &[u8]) -> (Option<Identified>, usize) {
         let own = &mut self.sides[side.index()];
         if own.skipped > 0 {
@@ -111,7 +111,7 @@ impl Identifier {
         None
     }
 
-    /// Takes the first bytes of a stream: a verdict on all of them, or what waits for more.
+    /// Takes the first bytes of a stream: returns a verdict on all of them, or an identifier that waits for more.
     pub(super) fn first(side: Side, time_ns: u64, bytes: &[u8]) -> Result<Identified, Self> {
         let kept = &bytes[..bytes.len().min(PREFIX)];
         let done = match verdict(Seen { own: kept, other: &[] }) {
@@ -193,7 +193,8 @@ fn judge_datagram(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> 
     })
 }
 
-/// What a datagram is that follows one of a protocol without a parser: only a protocol with one takes its place.
+/// The verdict on a datagram that follows one of a protocol without a parser. Only a protocol with a parser replaces
+/// that one.
 pub(super) fn instead(before: Option<Protocol>, side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> {
     judge_datagram(side, time_ns, bytes).filter(|found| {
         // A damaged message of NetBIOS may look like one of DNS.

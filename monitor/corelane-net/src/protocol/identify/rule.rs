@@ -1,4 +1,4 @@
-//! What a rule sees and says.
+//! What a rule sees and returns.
 
 use crate::protocol::Protocol;
 

@@ -1,4 +1,4 @@
-//! Long headers: what stands in front of a packet while there are no keys that only the two ends have.
+//! Long headers: what is in front of a packet while there are no keys that only the two ends have.
 
 /// The version of RFC 9000.
 pub(super) const V1: u32 = 1;

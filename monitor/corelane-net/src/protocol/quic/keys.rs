@@ -11,7 +11,7 @@ use super::header::{V1, V2};
 
 /// The length of the authentication tag.
 const TAG: usize = 16;
-/// The longest packet number; the sample for the mask begins behind so many bytes.
+/// The longest packet number; the sample for the mask begins behind that many bytes.
 const LONGEST_NUMBER: usize = 4;
 const SAMPLE: usize = 16;
 

@@ -1,16 +1,17 @@
 //! QUIC: reads the two hellos, which are encrypted with keys that everyone can derive.
 //!
-//! 1. A datagram holds one packet or several. Those with a long header say their version, two connection IDs and their
-//!    length (`header.rs`). Only Initial packets of the versions 1 (RFC 9000) and 2 (RFC 9369) are decrypted. All other
-//!    packets have keys of the two ends and are stepped over. So are odd ones whose length fits, and Initial packets
-//!    with another destination than the datagram's first packet. Drafts are identified, not read.
+//! 1. A datagram holds one packet or several. Those with a long header state their version, two connection IDs and
+//!    their length (`header.rs`). Only Initial packets of the versions 1 (RFC 9000) and 2 (RFC 9369) are decrypted. All
+//!    other packets have keys of the two ends and are stepped over. So are odd ones whose length fits, and Initial
+//!    packets with another destination than the datagram's first packet. Drafts are identified, not read.
 //! 2. The keys of Initial packets follow from the version and the destination ID in the client's first packet
 //!    (`keys.rs`). A packet whose tag is right under the keys of its own destination is such a first packet: a
-//!    beginning. It says which side is the client. Before that nothing of the server can be read.
+//!    beginning. It shows which side is the client. Before that nothing of the server can be read.
 //! 3. Behind a Retry the client's destination is an ID that the server has chosen, and the keys are new. So a packet of
 //!    the client that the known keys do not open is tried once with those of its own destination. Where they open it
-//!    there is another beginning. The same ClientHello, which then comes again, is told once: its SHA-256 is the same.
-//! 4. Two beginnings are kept, each with its own pieces, as anybody can make one. A third one takes the place of the
+//!    there is another beginning. The client then sends the same ClientHello again; it is reported once, as its SHA-256
+//!    is the same.
+//! 4. Two beginnings are kept, each with its own pieces, as any sender can make one. A third one takes the place of the
 //!    newer, or of the older where the newer has a whole hello.
 //! 5. The CRYPTO frames of each side's Initial packets are one stream of TLS messages. The pieces may come in any
 //!    order, over any packets and datagrams (`pieces.rs`); of what has come twice the first counts.

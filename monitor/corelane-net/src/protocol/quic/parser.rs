@@ -157,7 +157,7 @@ impl Quic {
         self.origins.iter().flatten().any(|origin| origin.id() == destination)
     }
 
-    /// Reads an Initial packet, and says whether a key opened it. An error is the end of the side.
+    /// Reads an Initial packet, and returns whether a key opened it. An error is the end of the side.
     fn initial(&mut self, side: Side, time_ns: u64, packet: &Long<'_>, out: &mut Vec<Event>) -> Result<bool, Full> {
         let is_known = self.is_known(packet.destination);
         let opened = self.open(side, packet);
@@ -168,7 +168,7 @@ impl Quic {
         };
         let read = self.read(at, side, (time_ns, packet.version), &content, out);
         if read.is_err() && self.halves[side.index()].hellos < HELLOS && self.origins.iter().all(Option::is_some) {
-            // What is wrong under one beginning says nothing about the other one.
+            // An error under one beginning proves nothing about the other one.
             self.forget(at);
             return Ok(true);
         }
@@ -273,8 +273,8 @@ impl Quic {
         Some((self.begin(origin), content))
     }
 
-    /// Keeps a new beginning, and says where. If there are two, one gives way: the older if the newer has a hello, or
-    /// is alone of another client; else the newer.
+    /// Keeps a new beginning, and returns its place. If there are two, one gives way: the older if the newer has a
+    /// hello, or is alone of another client; else the newer.
     fn begin(&mut self, new: Origin) -> usize {
         if let [Some(older), Some(newer)] = &self.origins {
             let of_another = older.client == new.client && newer.client != new.client;
@@ -326,13 +326,13 @@ impl Half {
 }
 
 impl Spent {
-    /// Counts a datagram. An error says that it was the last one.
+    /// Counts a datagram. An error means that it was the last one.
     fn datagram(&mut self) -> Result<(), Full> {
         self.datagrams = self.datagrams.saturating_add(1);
         if self.datagrams < DATAGRAMS { Ok(()) } else { Err(Full) }
     }
 
-    /// Counts an Initial packet. An error says that it is one too many.
+    /// Counts an Initial packet. An error means that it is one too many.
     fn initial(&mut self, bytes: usize) -> Result<(), Full> {
         if self.initials == INITIALS || self.bytes + bytes > BYTES {
             return Err(Full);

@@ -93,7 +93,7 @@ impl Pieces {
         self.base == 0
     }
 
-    /// Steps over a message with so many bytes of content.
+    /// Steps over a message with this many bytes of content.
     pub(super) fn pass(&mut self, content: usize) {
         let passed = (content + 4) as u32;
         self.base += u64::from(passed);

@@ -6,8 +6,8 @@ use crate::protocol::identify::Says::{self, No, Yes};
 use crate::protocol::identify::Speaker::{Either, Server};
 
 /// A long header of an assigned version, with identifiers and lengths that fit. The fixed bit is demanded, though ends
-/// that agreed on it before may clear it (RFC 9287): without it too much else would look like QUIC. Of a version
-/// negotiation that bit says nothing.
+/// that agreed on it before may clear it (RFC 9287): without it too much else would look like QUIC. In a version
+/// negotiation that bit has no meaning.
 pub(in crate::protocol) fn packet(bytes: &[u8]) -> Says {
     let Some(packet) = long(bytes) else {
         return No;

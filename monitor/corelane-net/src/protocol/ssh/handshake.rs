@@ -1,22 +1,22 @@
-//! What both sides of an SSH connection say of themselves.
+//! What both sides of an SSH connection state about themselves.
 
 use crate::conversation::Side;
 use crate::protocol::Text;
 
-/// What the two sides say before they encrypt. One of them may not have been seen.
+/// What the two sides state before they encrypt. One of them may not have been seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handshake {
-    /// The time of the last byte that told something, in nanoseconds since the epoch.
+    /// The time of the last byte that carried one of these facts, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The side that is the client. Where no packet shows it, that is the originator.
     pub client_side: Side,
-    /// What the client says.
+    /// What the client states.
     pub client: Option<Peer>,
-    /// What the server says.
+    /// What the server states.
     pub server: Option<Peer>,
 }
 
-/// What one side says of itself.
+/// What one side states about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     /// The version of the protocol, such as `2.0`.

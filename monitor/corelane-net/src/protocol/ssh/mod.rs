@@ -6,7 +6,7 @@
 //!    is KEXINIT, with the algorithms that the side offers. It is kept whole until it is read.
 //! 3. Of the packets behind KEXINIT only the kind is of interest. It shows which side is the client, whichever side
 //!    opened the connection. So does a name in KEXINIT that only one of them uses.
-//! 4. The session makes one [`Handshake`]: when both sides have told what they tell and the client is known, or when
+//! 4. The session makes one [`Handshake`]: when the facts of both sides are complete and the client is known, or when
 //!    no more can come.
 //!
 //! A side is done when its part is read, when its bytes are something else, and at a gap. SSH 1 has no KEXINIT, so

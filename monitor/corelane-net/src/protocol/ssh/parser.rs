@@ -36,7 +36,7 @@ pub(in crate::protocol) struct Ssh {
     halves: [Half; 2],
     /// The side that is the client, once it has shown.
     client: Option<Side>,
-    /// The time of the last byte that told something.
+    /// The time of the last byte that carried a fact for the event.
     time_ns: u64,
     /// The event is made.
     is_over: bool,
@@ -55,7 +55,7 @@ struct Half {
     told: Told,
 }
 
-/// What a side has told.
+/// What a side has stated so far.
 #[derive(Debug, Default)]
 struct Told {
     /// Protocol and software.
@@ -75,7 +75,7 @@ enum At {
     Header,
     /// In KEXINIT.
     Offer,
-    /// In another packet, with so many bytes to come.
+    /// In another packet, with this many bytes to come.
     Skip(usize),
     /// No more bytes are of use.
     Done,
@@ -140,7 +140,7 @@ impl Parser for Ssh {
         !self.is_over && self.halves[side.index()].at != At::Done
     }
 
-    /// Whether the event is made, or there is nothing to tell.
+    /// Whether the event is made, or there is nothing to report.
     fn is_over(&self) -> bool {
         self.is_over
     }
@@ -149,7 +149,7 @@ impl Parser for Ssh {
         self.halves.iter().map(|half| half.buffer.capacity() + half.told.heap_bytes()).sum()
     }
 
-    /// SSH 1 says no more than its version.
+    /// SSH 1 states no more than its version.
     fn example(_protocol: Protocol) -> Vec<(Side, Vec<u8>)> {
         Side::BOTH.map(|side| (side, b"SSH-1.5-example\n".to_vec())).into()
     }
@@ -239,7 +239,7 @@ impl Half {
         }
     }
 
-    /// Fills the buffer up to so many bytes.
+    /// Fills the buffer up to `length` bytes.
     fn collect(&mut self, bytes: &mut &[u8], length: usize) {
         let (taken, rest) = bytes.split_at(bytes.len().min(length - self.buffer.len()));
         self.buffer.extend_from_slice(taken);
@@ -286,14 +286,14 @@ impl Half {
         Step::Told
     }
 
-    /// Whether the side speaks SSH 1 alone, which exchanges keys in packets of another form. Version 1.99 says that it
+    /// Whether the side speaks SSH 1 alone, which exchanges keys in packets of another form. Version 1.99 means that it
     /// speaks SSH 2 too.
     fn is_old(&self) -> bool {
         let version = self.told.version.as_ref().map_or("", |(protocol, _)| protocol);
         version.starts_with("1.") && version != "1.99"
     }
 
-    /// The length that a packet says, which does not count itself.
+    /// The length that a packet states, without the length field itself.
     fn packet_length(&self) -> usize {
         self.buffer.first_chunk().map_or(0, |length| u32::from_be_bytes(*length) as usize)
     }
@@ -377,7 +377,7 @@ fn version(line: &[u8]) -> Option<(Text, Text)> {
     (dash > 0).then(|| (printable(protocol), printable(&software[..end])))
 }
 
-/// Reads the content of KEXINIT, from its cookie on: sixteen random bytes, then lists of names. The second result says
+/// Reads the content of KEXINIT, from its cookie on: sixteen random bytes, then lists of names. The second result is
 /// whether the side is the client, where a name of the key exchange shows it.
 fn offer(payload: &[u8]) -> Option<(Offer, Option<bool>)> {
     let mut rest = payload.get(16..)?;
