@@ -361,7 +361,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 impl Pump {
     fn start<R: Read>(open: impl FnOnce() -> io::Result<R> + Send + 'static, watch: &Watch) -> Self {
         let (mut filled, chunks) = spsc::channel(CHUNKS);
-        let pump = move || {
+        let fill = move || {
             let mut source = match open() {
                 Ok(source) => source,
                 Err(error) => return drop(filled.push(Err(error))),
@@ -381,10 +381,16 @@ impl Pump {
                 }
             }
         };
-        // If the thread cannot start, the queue is closed and the input is empty, which ends the run as well as
-        // anything.
-        let _ = thread::Builder::new().name("input".to_owned()).spawn(pump);
-        Pump { chunks, chunk: Vec::new(), used: 0, watch: watch.clone() }
+        let pump = |chunks| Pump { chunks, chunk: Vec::new(), used: 0, watch: watch.clone() };
+        match thread::Builder::new().name("input".to_owned()).spawn(fill) {
+            Ok(_) => pump(chunks),
+            Err(error) => {
+                let (mut failed, chunks) = spsc::channel(1);
+                let text = format!("no thread can be started to read it: {error}");
+                let _ = failed.push(Err(io::Error::new(error.kind(), text)));
+                pump(chunks)
+            }
+        }
     }
 }
 
