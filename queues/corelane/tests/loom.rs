@@ -466,6 +466,21 @@ mod models {
         });
     }
 
+    /// Where there is no membarrier, a push that is stopped for longer than a close waits overlooks that: its item stays
+    /// inside until the producer goes, too.
+    pub(super) fn consumer_goes_beside_a_push_that_is_stopped<D: Tested>() {
+        explore_with(Barrier::Nothing, 3, || {
+            let (mut producer, mut consumer) = queue::<Item, D>(2);
+            for id in 0..7 {
+                push(&mut producer, Item::new(id));
+                assert_eq!(pop(&mut consumer).unwrap().read(), id);
+            }
+            let pusher = thread::spawn(move || drop(producer.try_push(Item::new(7))));
+            drop(consumer);
+            pusher.join().unwrap();
+        });
+    }
+
     pub(super) fn producer_goes_while_items_are_popped<D: Tested>() {
         explore(3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(4);
@@ -1442,6 +1457,7 @@ macro_rules! models {
             both_ends_go_at_once,
             consumer_goes_while_items_are_pushed,
             consumer_ends_beside_a_push_without_membarrier,
+            consumer_goes_beside_a_push_that_is_stopped,
             producer_goes_while_items_are_popped,
             producer_goes_while_the_consumer_parks,
             a_push_wakes_the_parked_consumer,

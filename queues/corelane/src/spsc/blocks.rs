@@ -213,6 +213,35 @@ pub(super) fn position<T>((at, item): (usize, usize)) -> usize {
     at.wrapping_mul(Block::<T>::ITEMS).wrapping_add(item)
 }
 
+/// Where an end stood when its handle was dropped: a block number and an item in it, as positions wrap around and
+/// cannot be divided back into these; and the number of the block that lies first in memory there.
+pub(super) struct Place {
+    block: AtomicUsize,
+    item: AtomicUsize,
+    base: AtomicUsize,
+}
+
+impl Place {
+    pub(super) fn new(block: usize, base: usize) -> Self {
+        Self { block: AtomicUsize::new(block), item: AtomicUsize::new(0), base: AtomicUsize::new(base) }
+    }
+
+    fn store<T>(&self, run: &Run<T>) {
+        let (block, item) = run.place();
+        self.block.store(block, Relaxed);
+        self.item.store(item, Relaxed);
+        self.base.store(run.base, Relaxed);
+    }
+
+    pub(super) fn load(&self) -> (usize, usize) {
+        (self.block.load(Relaxed), self.item.load(Relaxed))
+    }
+
+    pub(super) fn base(&self) -> usize {
+        self.base.load(Relaxed)
+    }
+}
+
 /// What an end may use without a look at the other: the rest of a block, and whole blocks behind it.
 ///
 /// Its blocks lie side by side in memory, among others that are numbered on in the same way: those of a ring in one
@@ -570,10 +599,17 @@ pub(super) unsafe trait Blocks<T>: Send + Sync + Sized {
     /// Position behind the last item that the consumer has told of.
     fn consumed(&self) -> &AtomicUsize;
 
+    fn popped_to(&self) -> &Place;
+
+    fn pushed_to(&self) -> &Place;
+
     /// Producer: the free slots from the end of a run on; none if there is no room.
     fn free_run(&self, next: *mut u8, line: *mut u8, base: usize) -> Run<T>;
 
-    /// Consumer: the empty run at its place; at the start of the next block if it is the end of one that has a next.
+    /// Producer: the empty run at its place; at the start of the next block if it is the end of one that has a next.
+    fn pushed_at(&self, next: *mut u8, line: *mut u8, base: usize) -> Run<T>;
+
+    /// Consumer: as [`pushed_at`](Self::pushed_at).
     fn popped_at(&self, next: *mut u8, line: *mut u8, base: usize) -> Run<T>;
 
     /// Consumer: leaves the run that ends at a place, and finds the next one: nothing, a part of a block, or many
@@ -719,14 +755,15 @@ unsafe impl<T: Send, B: Blocks<T>> RawProducer<T> for BlocksProducer<T, B> {
     #[inline(always)]
     unsafe fn retire(&mut self) {
         // SAFETY: no thread uses this half any more, so its share of the queue is taken out once.
-        retire_producer(unsafe { ptr::read(&self.shared) });
+        unsafe { retire_producer(ptr::read(&self.shared), self.run.next, self.run.line, self.run.base) };
     }
 }
 
 /// By value, as all that is cold.
 #[cold]
 #[inline(never)]
-fn retire_producer<B>(shared: Arc<Shared<B>>) {
+fn retire_producer<T, B: Blocks<T>>(shared: Arc<Shared<B>>, next: *mut u8, line: *mut u8, base: usize) {
+    shared.body.pushed_to().store(&shared.body.pushed_at(next, line, base));
     shared.control.close_by_producer();
 }
 
@@ -869,6 +906,7 @@ unsafe impl<T: Send, B: Blocks<T>> RawConsumer<T> for BlocksConsumer<T, B> {
 #[inline(never)]
 fn retire_consumer<T, B: Blocks<T>>(shared: Arc<Shared<B>>, next: *mut u8, line: *mut u8, base: usize) {
     let run = shared.body.popped_at(next, line, base);
+    shared.body.popped_to().store(&run);
     shared.control.close_by_consumer(position::<T>(run.place()));
 }
 

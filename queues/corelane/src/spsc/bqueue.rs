@@ -370,3 +370,10 @@ unsafe impl<T: Send> RawConsumer<T> for BQueueConsumer<T> {
         &self.shared.control
     }
 }
+
+impl<T> Drop for BQueueConsumer<T> {
+    fn drop(&mut self) {
+        let ring = &self.shared.body;
+        ring.cells.leave(self.tail & ring.mask);
+    }
+}

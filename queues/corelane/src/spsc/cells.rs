@@ -1,8 +1,8 @@
 //! The slots of the queues without shared indices: beside each item stands a flag that says whether it is there.
 
 use crate::error::ChannelError;
-use crate::mem::buffer::Buffer;
-use crate::sync::{Acquire, AtomicU8, Relaxed, Release, Slot, init_slot};
+use crate::mem::buffer::{Buffer, drop_all};
+use crate::sync::{Acquire, AtomicU8, AtomicUsize, Relaxed, Release, Slot, init_slot};
 use core::marker::PhantomData;
 
 /// An item and its flag.
@@ -18,10 +18,12 @@ const FILLED: u8 = 1;
 
 const LINE: usize = 64;
 
-/// A number of cells, all free at first, and again when this is dropped.
+/// A number of cells, all free at first. Drops the items that are there with itself, the oldest first.
 pub(crate) struct Cells<T> {
     buffer: Buffer,
     count: usize,
+    /// The cell of the oldest item; written once, when the consumer's handle is dropped.
+    oldest: AtomicUsize,
     items: PhantomData<T>,
 }
 
@@ -45,7 +47,7 @@ impl<T> Cells<T> {
                 (&raw mut (*cell).flag).write(AtomicU8::new(FREE));
             }
         }
-        Ok(Self { buffer, count, items: PhantomData })
+        Ok(Self { buffer, count, oldest: AtomicUsize::new(0), items: PhantomData })
     }
 
     /// # Safety
@@ -56,11 +58,25 @@ impl<T> Cells<T> {
         // SAFETY: inside the buffer by the caller's promise; `new` has initialised every cell.
         unsafe { &*self.buffer.start().cast::<Cell<T>>().add(i) }
     }
+
+    /// To be told by the consumer, when it goes, of the cell it would have popped next.
+    pub(crate) fn leave(&self, oldest: usize) {
+        self.oldest.store(oldest, Relaxed);
+    }
 }
 
-#[cfg(corelane_loom)]
 impl<T> Drop for Cells<T> {
     fn drop(&mut self) {
+        let oldest = self.oldest.load(Relaxed);
+        drop_all(self.count, |i| {
+            // SAFETY: below the number of cells.
+            let cell = unsafe { self.get((oldest + i) % self.count) };
+            if cell.flag.load(Relaxed) == FILLED {
+                // SAFETY: both handles are gone, and the item is there.
+                cell.item.with_mut(|slot| unsafe { (*slot).assume_init_drop() });
+            }
+        });
+        #[cfg(corelane_loom)]
         for i in 0..self.count {
             // SAFETY: loom's atomics and cells own memory; they were initialised in `new` and are dropped once, here.
             unsafe { core::ptr::drop_in_place(self.buffer.start().cast::<Cell<T>>().add(i)) };

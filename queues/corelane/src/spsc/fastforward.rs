@@ -376,3 +376,9 @@ unsafe impl<T: Send> RawConsumer<T> for FastForwardConsumer<T> {
         &self.shared.control
     }
 }
+
+impl<T> Drop for FastForwardConsumer<T> {
+    fn drop(&mut self) {
+        self.shared.body.cells.leave(self.tail);
+    }
+}

@@ -39,7 +39,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicUsize, Padded, Release};
+use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
 /// Lamport's queue as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +87,11 @@ unsafe impl Algorithm for Lamport {
         None
     }
 
+    fn retract(words: &Indices, writer: &mut Writer<Self>) {
+        // The consumer, which has sealed, does not read it; it is set for the drop of what is left.
+        words.write.store(writer.position, Relaxed);
+    }
+
     #[inline(always)]
     fn published_exactly(words: &Indices) -> usize {
         words.write.load(Acquire)
@@ -96,5 +101,9 @@ unsafe impl Algorithm for Lamport {
     fn release(words: &Indices, reader: &mut Reader<Self>) -> (bool, Option<usize>) {
         words.read.store(reader.position, Release);
         (true, None)
+    }
+
+    fn inside(words: &mut Indices) -> (usize, usize) {
+        (words.read.load(Relaxed), words.write.load(Relaxed))
     }
 }

@@ -77,12 +77,12 @@
 //!   of one dispatcher.
 
 use super::blocks::{
-    Block, Blocks, BlocksConsumer, BlocksProducer, Notes, Policy, Run, halves, leave, position, publish_position,
+    Block, Blocks, BlocksConsumer, BlocksProducer, Notes, Place, Policy, Run, halves, leave, position, publish_position,
 };
 use super::design::{Design, Request, Shared, sealed};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::mem::buffer::Buffer;
+use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{Acquire, AtomicUsize, Padded, UnsafeCell};
 use core::marker::PhantomData;
 
@@ -175,6 +175,8 @@ pub struct Ring<T> {
     consumed: Padded<AtomicUsize>,
     /// The consumer's alone.
     notes: Padded<UnsafeCell<Notes>>,
+    popped_to: Place,
+    pushed_to: Place,
     items: PhantomData<T>,
 }
 
@@ -204,6 +206,8 @@ impl<T> Ring<T> {
             policy: Policy::new::<T>(tuning, blocks / 2),
             consumed: Padded(AtomicUsize::new(position::<T>((start, 0)))),
             notes: Padded(UnsafeCell::new(Notes::new(start))),
+            popped_to: Place::new(start, lap),
+            pushed_to: Place::new(start, lap),
             items: PhantomData,
         };
         for at in (0..blocks).map(|i| start.wrapping_add(i)) {
@@ -255,9 +259,23 @@ impl<T> Ring<T> {
     }
 }
 
-#[cfg(corelane_loom)]
 impl<T> Drop for Ring<T> {
     fn drop(&mut self) {
+        let per = Block::<T>::ITEMS;
+        let (first, popped) = self.popped_to.load();
+        let lap = self.popped_to.base();
+        let (last, pushed) = self.pushed_to.load();
+        // A consumer that has drained a full block stands in the next one, where the producer does not yet.
+        let count = position::<T>((last.wrapping_sub(first), pushed)).wrapping_sub(popped);
+        drop_all(count, |i| {
+            // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours.
+            unsafe {
+                let block = self.block(first.wrapping_add((popped + i) / per), lap);
+                let slot = Block::<T>::item(block, (popped + i) % per);
+                (*slot).with_mut(|slot| (*slot).assume_init_drop());
+            }
+        });
+        #[cfg(corelane_loom)]
         for at in 0..self.blocks {
             // SAFETY: initialised in `new`, undone once, here.
             unsafe { Block::<T>::deinit(self.block(at, 0)) };
@@ -277,7 +295,7 @@ impl<T: Send> Design<T> for Lane {
     fn create(request: Request<'_, Tuning>) -> Result<(Self::Producer, Self::Consumer), ChannelError> {
         let Request { capacity, compact, tuning, start, control } = request;
         let ring = Ring::new(capacity, compact || tuning.compact, tuning, start)?;
-        let (run, exact) = (ring.run_from(start, start - start % ring.blocks), ring.release_every == 0);
+        let (run, exact) = (ring.run_from(start, ring.popped_to.base()), ring.release_every == 0);
         Ok(halves(control, ring, run, exact))
     }
 
@@ -301,6 +319,14 @@ unsafe impl<T: Send> Blocks<T> for Ring<T> {
         &self.consumed
     }
 
+    fn popped_to(&self) -> &Place {
+        &self.popped_to
+    }
+
+    fn pushed_to(&self) -> &Place {
+        &self.pushed_to
+    }
+
     /// The free slots from a place on, as far as they lie before the end of the ring's memory.
     #[cold]
     #[inline(never)]
@@ -314,6 +340,10 @@ unsafe impl<T: Send> Blocks<T> for Ring<T> {
         } else {
             run.through(1 + (free - room) / Block::<T>::ITEMS, self.last_block())
         }
+    }
+
+    fn pushed_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {
+        self.run_at(next, line, lap)
     }
 
     fn popped_at(&self, next: *mut u8, line: *mut u8, lap: usize) -> Run<T> {

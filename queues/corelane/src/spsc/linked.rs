@@ -75,7 +75,7 @@
 //! - Parking and closing: see [`crate::wait`].
 
 use super::blocks::{
-    Block, Blocks, BlocksConsumer, BlocksProducer, Notes, Policy, Run, halves, leave, position, publish_position,
+    Block, Blocks, BlocksConsumer, BlocksProducer, Notes, Place, Policy, Run, halves, leave, position, publish_position,
 };
 use super::design::{Design, Request, Shared, sealed};
 use super::handle::Options;
@@ -83,6 +83,7 @@ use super::lane;
 use super::stats::{NoStats, Recorder};
 use crate::bound::Unbounded;
 use crate::error::ChannelError;
+use crate::mem::buffer::drop_all;
 use crate::mem::segments::{Contents, Pool, Segment, Turn};
 use crate::sync::{Acquire, AtomicPtr, AtomicUsize, Padded, Relaxed, Release, UnsafeCell};
 use crate::wait::{Adaptive, Strategy};
@@ -227,6 +228,8 @@ pub struct Chain<T> {
     /// The producer's alone, and the consumer's.
     writer: Padded<UnsafeCell<Writer>>,
     reader: Padded<UnsafeCell<Reader>>,
+    popped_to: Place,
+    pushed_to: Place,
     items: PhantomData<T>,
 }
 
@@ -347,10 +350,42 @@ impl<T> Chain<T> {
 
 impl<T> Drop for Chain<T> {
     fn drop(&mut self) {
-        // SAFETY: both handles are gone, so no other thread reaches this. The consumer's segment and those behind it
-        // are alive and in no slot.
-        unsafe { self.pool.free_chain(self.reader.with(|reader| (*reader).segment)) };
-        self.pool.free_kept();
+        let per = Block::<T>::ITEMS;
+        // SAFETY: both handles are gone, so no other thread reaches this.
+        let head = self.reader.with(|reader| unsafe { (*reader).segment });
+        let (mut at, mut item) = self.popped_to.load();
+        let (last, pushed) = self.pushed_to.load();
+        let count = position::<T>((last.wrapping_sub(at), pushed)).wrapping_sub(item);
+        /// Frees the memory, also when an item's drop panics.
+        struct Free<'a, T>(&'a Chain<T>, *mut Segment);
+        impl<T> Drop for Free<'_, T> {
+            fn drop(&mut self) {
+                // SAFETY: both handles are gone. The consumer's segment and those behind it are alive and in no slot.
+                unsafe { self.0.pool.free_chain(self.1) };
+                self.0.pool.free_kept();
+            }
+        }
+        let _free = Free(self, head);
+        let mut segment = head;
+        drop_all(count, |_| {
+            if item == per {
+                item = 0;
+                at = at.wrapping_add(1);
+            }
+            // SAFETY: both handles are gone, so what lies between the two places is published, not popped, and ours,
+            // and every segment up to the last item's is linked.
+            unsafe {
+                let mut index = at.wrapping_sub((*segment).base.load(Relaxed));
+                if index == self.blocks {
+                    segment = (*segment).next.load(Relaxed);
+                    index = 0;
+                }
+                let block = Pool::<Block<T>>::start(segment).add(index * Block::<T>::STRIDE);
+                let slot = Block::<T>::item(block, item);
+                item += 1;
+                (*slot).with_mut(|slot| (*slot).assume_init_drop());
+            }
+        });
     }
 }
 
@@ -390,6 +425,8 @@ impl<T: Send> Design<T> for Linked {
             tail: Padded(AtomicPtr::new(segment)),
             writer: Padded(UnsafeCell::new(writer)),
             reader: Padded(UnsafeCell::new(reader)),
+            popped_to: Place::new(start, start),
+            pushed_to: Place::new(start, start),
             items: PhantomData,
         };
         // From here on the chain frees the first segment.
@@ -427,6 +464,14 @@ unsafe impl<T: Send> Blocks<T> for Chain<T> {
         &self.consumed
     }
 
+    fn popped_to(&self) -> &Place {
+        &self.popped_to
+    }
+
+    fn pushed_to(&self) -> &Place {
+        &self.pushed_to
+    }
+
     /// The free slots from a place on, the end of a block: those up to the end of the segment, or as far as headers are
     /// written; or none, if there is no memory.
     #[cold]
@@ -439,6 +484,11 @@ unsafe impl<T: Send> Blocks<T> for Chain<T> {
             let run = self.run_at(writer.segment, next, line);
             if run.room() == 0 { self.next_segment(run, writer) } else { self.writable(run, writer) }
         })
+    }
+
+    fn pushed_at(&self, next: *mut u8, line: *mut u8, _: usize) -> Run<T> {
+        // SAFETY: the producer, which stands in its segment, is the one that reaches this.
+        self.writer.with(|writer| unsafe { self.run_at((*writer).segment, next, line) })
     }
 
     fn popped_at(&self, next: *mut u8, line: *mut u8, _: usize) -> Run<T> {

@@ -181,6 +181,10 @@ unsafe impl Algorithm for Locked {
         }))
     }
 
+    fn retract(Words { lock }: &Words, writer: &mut Writer<Self>) {
+        lock.with(|indices| indices.write = writer.position);
+    }
+
     fn published_exactly(Words { lock }: &Words) -> usize {
         lock.with(|indices| indices.write)
     }
@@ -192,6 +196,12 @@ unsafe impl Algorithm for Locked {
             indices.write
         });
         (true, Some(write))
+    }
+
+    fn inside(Words { lock }: &mut Words) -> (usize, usize) {
+        // SAFETY: borrowed for this alone, so no lock is needed.
+        let Indices { write, read } = lock.indices.with(|indices| unsafe { *indices });
+        (read, write)
     }
 }
 

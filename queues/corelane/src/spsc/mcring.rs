@@ -50,7 +50,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicUsize, Padded, Release};
+use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
 /// MCRingBuffer as a type parameter of [`Producer`](super::Producer) and [`Consumer`](super::Consumer).
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,6 +100,8 @@ pub struct Indices {
     read: Padded<AtomicUsize>,
     /// The producer's: items pushed, exactly. Read by a consumer about to say Empty.
     next_write: Padded<AtomicUsize>,
+    /// The consumer's exact position; written once, when its handle is dropped.
+    popped: AtomicUsize,
     /// Items of the producer's batch, and of the consumer's. Constants.
     write_batch: usize,
     read_batch: usize,
@@ -112,7 +114,8 @@ pub struct Told(usize);
 
 impl Bounded for McRing {}
 
-// SAFETY: `write` and `next_write`, and `read`, are stored with release and loaded by the other side with acquire.
+// SAFETY: `write` and `next_write`, and `read`, are stored with release and loaded by the other side with acquire; when
+// both are gone `popped` and `next_write` are exact.
 unsafe impl Algorithm for McRing {
     type Tuning = Tuning;
     type Words = Indices;
@@ -128,6 +131,7 @@ unsafe impl Algorithm for McRing {
             write: Padded(AtomicUsize::new(start)),
             read: Padded(AtomicUsize::new(start)),
             next_write: Padded(AtomicUsize::new(start)),
+            popped: AtomicUsize::new(start),
             write_batch,
             read_batch,
         };
@@ -151,6 +155,13 @@ unsafe impl Algorithm for McRing {
             words.write.store(writer.position, Release);
         }
         None
+    }
+
+    fn retract(words: &Indices, writer: &mut Writer<Self>) {
+        // The consumer, which has sealed, reads neither; they are set for the drop of what is left.
+        writer.own = Told(writer.position);
+        words.next_write.store(writer.position, Relaxed);
+        words.write.store(writer.position, Relaxed);
     }
 
     /// First the shared index, then the exact position.
@@ -180,6 +191,14 @@ unsafe impl Algorithm for McRing {
             tell(words, reader);
         }
         is_behind
+    }
+
+    fn leave(words: &Indices, position: usize) {
+        words.popped.store(position, Relaxed);
+    }
+
+    fn inside(words: &mut Indices) -> (usize, usize) {
+        (words.popped.load(Relaxed), words.next_write.load(Relaxed))
     }
 }
 

@@ -48,7 +48,7 @@
 use super::ring::{Algorithm, Begin, Reader, Writer};
 use crate::bound::Bounded;
 use crate::error::ChannelError;
-use crate::sync::{Acquire, AtomicUsize, Padded, Release};
+use crate::sync::{Acquire, AtomicUsize, Padded, Relaxed, Release};
 
 /// The queue with multi-line update as a type parameter of [`Producer`](super::Producer) and
 /// [`Consumer`](super::Consumer).
@@ -113,7 +113,8 @@ pub struct Within(usize);
 
 impl Bounded for MultiLine {}
 
-// SAFETY: `head` and `next_head`, and `tail`, are stored with release and loaded by the other side with acquire.
+// SAFETY: `head` and `next_head`, and `tail`, are stored with release and loaded by the other side with acquire; `tail`
+// and `next_head` are exact.
 unsafe impl Algorithm for MultiLine {
     type Tuning = Tuning;
     type Words = Indices;
@@ -150,6 +151,11 @@ unsafe impl Algorithm for MultiLine {
         None
     }
 
+    fn retract(words: &Indices, writer: &mut Writer<Self>) {
+        // The consumer, which has sealed, reads neither index; this one is set for the drop of what is left.
+        words.next_head.store(writer.position, Relaxed);
+    }
+
     /// First the whole lines, then the exact position.
     #[inline(always)]
     fn published(words: &Indices, reader: &mut Reader<Self>) -> usize {
@@ -165,5 +171,9 @@ unsafe impl Algorithm for MultiLine {
     fn release(words: &Indices, reader: &mut Reader<Self>) -> (bool, Option<usize>) {
         words.tail.store(reader.position, Release);
         (true, None)
+    }
+
+    fn inside(words: &mut Indices) -> (usize, usize) {
+        (words.tail.load(Relaxed), words.next_head.load(Relaxed))
     }
 }

@@ -34,7 +34,8 @@ use core::ptr;
 ///   this one returns;
 /// - what [`published`](Self::published) and [`published_exactly`](Self::published_exactly) return, and
 ///   [`release`](Self::release) where it returns one, is the start or a position at which the producer has called
-///   `publish`, or one before it, and what came before that call happens before this one returns.
+///   `publish`, or one before it, and what came before that call happens before this one returns;
+/// - [`inside`](Self::inside) is exact.
 #[doc(hidden)]
 pub unsafe trait Algorithm: Sized + 'static {
     /// The algorithm's own options.
@@ -63,6 +64,9 @@ pub unsafe trait Algorithm: Sized + 'static {
     /// with it.
     fn publish(words: &Self::Words, writer: &mut Writer<Self>, n: usize) -> Option<usize>;
 
+    /// Producer: its position is back where it was before items that the consumer, which has sealed, never looks for.
+    fn retract(words: &Self::Words, writer: &mut Writer<Self>);
+
     /// Consumer: a position up to which items are published; its own only if that is the exact one.
     #[inline(always)]
     fn published(words: &Self::Words, reader: &mut Reader<Self>) -> usize {
@@ -84,6 +88,15 @@ pub unsafe trait Algorithm: Sized + 'static {
         let _ = (words, reader);
         false
     }
+
+    /// Consumer: it goes, from this position.
+    #[inline(always)]
+    fn leave(words: &Self::Words, position: usize) {
+        let _ = (words, position);
+    }
+
+    /// Where the consumer and the producer stood when they went.
+    fn inside(words: &mut Self::Words) -> (usize, usize);
 }
 
 /// What [`Algorithm::begin`] returns.
@@ -161,6 +174,14 @@ struct Ring<T, A: Algorithm> {
 
 // SAFETY: words and slots are `Sync`; the flag, which is not, is reached by the consumer only.
 unsafe impl<T: Send, A: Algorithm> Sync for Ring<T, A> {}
+
+impl<T, A: Algorithm> Drop for Ring<T, A> {
+    fn drop(&mut self) {
+        let (popped, pushed) = A::inside(&mut self.words);
+        // SAFETY: both handles are gone; what lies between the exact positions is published and not popped.
+        unsafe { self.slots.drop_items(popped, pushed) };
+    }
+}
 
 impl<A: Algorithm> sealed::Sealed for A {}
 
@@ -266,6 +287,7 @@ unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
 
     unsafe fn retract(&mut self, n: usize) {
         self.at.position = self.at.position.wrapping_sub(n);
+        A::retract(&self.shared.body.words, &mut self.at);
     }
 
     #[inline(always)]
@@ -408,4 +430,5 @@ unsafe impl<T: Send, A: Algorithm> RawConsumer<T> for RingConsumer<T, A> {
 #[inline(never)]
 fn retire_consumer<T, A: Algorithm>(shared: Arc<Shared<Ring<T, A>>>, position: usize) {
     shared.control.close_by_consumer(position);
+    A::leave(&shared.body.words, position);
 }

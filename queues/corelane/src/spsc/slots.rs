@@ -1,7 +1,7 @@
 //! The ring of slots of the index queues: items side by side, found by a position that counts up and wraps around.
 
 use crate::error::ChannelError;
-use crate::mem::buffer::Buffer;
+use crate::mem::buffer::{Buffer, drop_all};
 use crate::sync::{Slot, init_slot};
 use core::marker::PhantomData;
 
@@ -48,6 +48,17 @@ impl<T> Slots<T> {
     #[inline(always)]
     pub(crate) fn adjacent(&self, position: usize, n: usize) -> usize {
         n.min(self.mask + 1 - (position & self.mask))
+    }
+
+    /// Drops the items from `from` up to `to`.
+    ///
+    /// # Safety
+    /// Exactly these slots hold items, and no other thread will touch them.
+    pub(crate) unsafe fn drop_items(&self, from: usize, to: usize) {
+        drop_all(to.wrapping_sub(from), |i| {
+            // SAFETY: the slot is one of ours, and holds an item by the caller's promise.
+            unsafe { (*self.get(from.wrapping_add(i))).with_mut(|slot| (*slot).assume_init_drop()) };
+        });
     }
 }
 
