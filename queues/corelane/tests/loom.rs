@@ -466,7 +466,7 @@ mod models {
         });
     }
 
-    /// Where there is no membarrier, a push that is stopped for longer than a close waits overlooks that: its item stays
+    /// Where there is no membarrier, a push that is stopped for longer than a close waits overlooks it: its item stays
     /// inside until the producer goes, too.
     pub(super) fn consumer_goes_beside_a_push_that_is_stopped<D: Tested>() {
         explore_with(Barrier::Nothing, 3, || {
