@@ -87,6 +87,7 @@ unsafe impl Algorithm for Lamport {
         None
     }
 
+    #[inline(always)]
     fn retract(words: &Indices, writer: &mut Writer<Self>) {
         // The consumer, which has sealed, does not read it; it is set for the drop of what is left.
         words.write.store(writer.position, Relaxed);

@@ -181,6 +181,7 @@ unsafe impl Algorithm for Locked {
         }))
     }
 
+    #[inline(always)]
     fn retract(Words { lock }: &Words, writer: &mut Writer<Self>) {
         lock.with(|indices| indices.write = writer.position);
     }

@@ -157,6 +157,7 @@ unsafe impl Algorithm for McRing {
         None
     }
 
+    #[inline(always)]
     fn retract(words: &Indices, writer: &mut Writer<Self>) {
         // The consumer, which has sealed, reads neither; they are set for the drop of what is left.
         writer.own = Told(writer.position);

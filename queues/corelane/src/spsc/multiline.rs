@@ -151,6 +151,7 @@ unsafe impl Algorithm for MultiLine {
         None
     }
 
+    #[inline(always)]
     fn retract(words: &Indices, writer: &mut Writer<Self>) {
         // The consumer, which has sealed, reads neither index; this one is set for the drop of what is left.
         words.next_head.store(writer.position, Relaxed);

@@ -65,6 +65,7 @@ pub unsafe trait Algorithm: Sized + 'static {
     fn publish(words: &Self::Words, writer: &mut Writer<Self>, n: usize) -> Option<usize>;
 
     /// Producer: its position is back where it was before items that the consumer, which has sealed, never looks for.
+    /// Compiled into the push, as a call would get the address of the half's state.
     fn retract(words: &Self::Words, writer: &mut Writer<Self>);
 
     /// Consumer: a position up to which items are published; its own only if that is the exact one.
@@ -285,6 +286,7 @@ unsafe impl<T: Send, A: Algorithm> RawProducer<T> for RingProducer<T, A> {
         }
     }
 
+    #[inline(always)]
     unsafe fn retract(&mut self, n: usize) {
         self.at.position = self.at.position.wrapping_sub(n);
         A::retract(&self.shared.body.words, &mut self.at);
