@@ -597,9 +597,9 @@ impl<T: Send, W: Strategy> Drop for Sender<T, W> {
     }
 }
 
+// As of its lane's producer.
 selectable::selectable!([T: Send, W: Strategy] Sender<T, W>, producer);
 
-/// As of its lane's producer.
 /// Pops from all lanes, in turns. A clone is one more handle to the same queue, and each item goes to one of them;
 /// when the last is dropped the queue is closed: pushes are refused with their items, and what is inside is dropped.
 ///

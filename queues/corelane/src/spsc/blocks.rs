@@ -589,6 +589,9 @@ pub(super) unsafe fn leave<T>(line: *mut u8, delta: usize) {
 ///   it did there happens before that call returns;
 /// - items of what [`next_run`](Self::next_run) returns are published, as by [`Run::publish`], and what the producer
 ///   did there happens before that call returns;
+/// - [`popped_at`](Self::popped_at) returns the place that it was given, or the start of the next block if that is the
+///   same; [`consumed`](Self::consumed) is written by the consumer's half alone;
+/// - a block's header is that of [`Block::filled`], stored by [`Run::publish`] alone, or once more by [`leave`];
 /// - only the half that calls reaches what is its side's alone.
 pub(super) unsafe trait Blocks<T>: Send + Sync + Sized {
     /// Whether there are queues of which each pop publishes the consumer's position.
@@ -619,7 +622,7 @@ pub(super) unsafe trait Blocks<T>: Send + Sync + Sized {
     /// Consumer: the place behind the last published item; never the end of a block, but the start of the next one.
     fn published_end(&self, run: &Run<T>) -> (usize, usize);
 
-    /// Consumer: calls with what it keeps in mind.
+    /// Consumer: calls with what it keeps in mind. The closure does not call this again.
     fn notes<R>(&self, call: impl FnOnce(&mut Notes) -> R) -> R;
 }
 
@@ -654,7 +657,10 @@ pub struct BlocksConsumer<T, B> {
 unsafe impl<T: Send, B: Send + Sync> Send for BlocksConsumer<T, B> {}
 
 /// The halves of a queue of which these slots are free, from the run's place on.
-pub(super) fn halves<T, B>(
+///
+/// # Safety
+/// The run is one that [`Blocks::free_run`] may return, or it is empty, and no other thread knows the queue.
+pub(super) unsafe fn halves<T, B>(
     control: Control,
     body: B,
     free: Run<T>,
@@ -682,8 +688,9 @@ impl<T, B: Blocks<T>> BlocksProducer<T, B> {
     }
 }
 
-// SAFETY: a run covers only slots that the consumer is done with, by the first of the blocks' promises; it reads an
-// item only by a run that covers it, and what came before the `publish` of that happens before, by the second.
+// SAFETY: a run covers only slots that the consumer is done with, by the first of the blocks' promises and that of
+// `halves`. The consumer reads an item only by a run that covers it, from `next_run`, by the second promise, or from
+// `Run::advance`, which acquires the header that `publish` stored.
 unsafe impl<T: Send, B: Blocks<T>> RawProducer<T> for BlocksProducer<T, B> {
     const RUN: usize = Block::<T>::ITEMS;
 

@@ -296,7 +296,8 @@ impl<T: Send> Design<T> for Lane {
         let Request { capacity, compact, tuning, start, control } = request;
         let ring = Ring::new(capacity, compact || tuning.compact, tuning, start)?;
         let (run, exact) = (ring.run_from(start, ring.popped_to.base()), ring.release_every == 0);
-        Ok(halves(control, ring, run, exact))
+        // SAFETY: the run is empty.
+        Ok(unsafe { halves(control, ring, run, exact) })
     }
 
     fn release_lag(capacity: usize, tuning: &Tuning) -> usize {

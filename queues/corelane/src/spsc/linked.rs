@@ -441,7 +441,8 @@ impl<T: Send> Design<T> for Linked {
             Chain::<T>::write_headers(Pool::<Block<T>>::start(spare), start.wrapping_add(blocks), blocks);
             chain.run_from(segment).through(blocks, chain.last_block(first))
         };
-        Ok(halves(control, chain, free, false))
+        // SAFETY: the segment is fresh.
+        Ok(unsafe { halves(control, chain, free, false) })
     }
 
     fn release_lag(_: usize, _: &Tuning) -> usize {
@@ -449,8 +450,8 @@ impl<T: Send> Design<T> for Linked {
     }
 }
 
-// SAFETY: free slots are those of a segment that no consumer has entered yet, or that was acquired from the pool, where
-// the consumer released it. Items are those whose header was acquired, or a later block's, which the producer stores
+// SAFETY: free slots are those of a fresh segment, which were never written, or of one that was acquired from the pool,
+// where the consumer released it; the producer's place only moves on. Items are those whose header was acquired, or a later block's, which the producer stores
 // after it. Only a side's own calls reach what it keeps in mind, and none of them within another.
 unsafe impl<T: Send> Blocks<T> for Chain<T> {
     const MAY_BE_EXACT: bool = false;
