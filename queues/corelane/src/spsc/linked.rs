@@ -451,8 +451,9 @@ impl<T: Send> Design<T> for Linked {
 }
 
 // SAFETY: free slots are those of a fresh segment, which were never written, or of one that was acquired from the pool,
-// where the consumer released it; the producer's place only moves on. Items are those whose header was acquired, or a later block's, which the producer stores
-// after it. Only a side's own calls reach what it keeps in mind, and none of them within another.
+// where the consumer released it; the producer's place only moves on. Items are those whose header was acquired, or a
+// later block's, which the producer stores after it. Only a side's own calls reach what it keeps in mind, and none of
+// them within another.
 unsafe impl<T: Send> Blocks<T> for Chain<T> {
     const MAY_BE_EXACT: bool = false;
 
