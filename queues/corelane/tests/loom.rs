@@ -471,11 +471,11 @@ mod models {
     pub(super) fn consumer_goes_beside_a_push_that_is_stopped<D: Tested>() {
         explore_with(Barrier::Nothing, 3, || {
             let (mut producer, mut consumer) = queue::<Item, D>(2);
-            for id in 0..7 {
+            for id in 0..9 {
                 push(&mut producer, Item::new(id));
                 assert_eq!(pop(&mut consumer).unwrap().read(), id);
             }
-            let pusher = thread::spawn(move || drop(producer.try_push(Item::new(7))));
+            let pusher = thread::spawn(move || drop(producer.try_push(Item::new(9))));
             drop(consumer);
             pusher.join().unwrap();
         });
