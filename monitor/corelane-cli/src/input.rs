@@ -381,16 +381,16 @@ impl Pump {
                 }
             }
         };
-        let pump = |chunks| Pump { chunks, chunk: Vec::new(), used: 0, watch: watch.clone() };
-        match thread::Builder::new().name("input".to_owned()).spawn(fill) {
-            Ok(_) => pump(chunks),
+        let chunks = match thread::Builder::new().name("input".to_owned()).spawn(fill) {
+            Ok(_) => chunks,
             Err(error) => {
                 let (mut failed, chunks) = spsc::channel(1);
                 let text = format!("no thread can be started to read it: {error}");
                 let _ = failed.push(Err(io::Error::new(error.kind(), text)));
-                pump(chunks)
+                chunks
             }
-        }
+        };
+        Pump { chunks, chunk: Vec::new(), used: 0, watch: watch.clone() }
     }
 }
 

@@ -88,8 +88,6 @@ pub(crate) use pipeline::start;
 pub(crate) use queues::queued_bytes;
 
 use crate::eve::Events;
-#[cfg(doc)]
-use crate::findings::Findings;
 use corelane_net::{conversation, defrag};
 
 /// The settings of the second analysis.
@@ -103,8 +101,8 @@ pub struct Inspection {
     pub fragments: defrag::Limits,
     /// Whether conversations are followed. If not there are no events of theirs, and the work for them is saved.
     pub payload: bool,
-    /// Whether [facts](Findings::facts) for people are gathered, for which conversations have to be followed. They are
-    /// of a whole capture; in a run [without an end](crate::Continuous) of the time between two
+    /// Whether [facts](crate::Findings::facts) for people are gathered, for which conversations have to be followed.
+    /// They are of a whole capture; in a run [without an end](crate::Continuous) of the time between two
     /// [snapshots](Found::Snapshot).
     pub facts: bool,
 }
