@@ -35,7 +35,7 @@ impl Message for Exchange {
 fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
     let (request, response) = (exchange.request.as_ref(), exchange.response.as_ref());
     let (hostname, http_port) = request.and_then(Request::host_and_port).unzip();
-    let version = request.map(|request| request.version).or(response.map(|response| response.version));
+    let version = request.map(|request| &*request.version).or(response.map(|response| &*response.version));
     header.line(line, "http", |event| {
         event.number(key!("tx_id"), exchange.number);
         event.object(key!("http"), |http| {
@@ -47,9 +47,10 @@ fn write(line: &mut Vec<u8>, header: &Header<'_>, exchange: &Exchange) {
             http.some_text(key!("http_content_type"), content_type.map(without_parameters));
             http.some_text(key!("http_refer"), request.and_then(|request| request.referer.as_deref()));
             http.some_text(key!("http_method"), request.map(|request| &*request.method));
-            let protocol = version.map(|version| if version == 0 { "HTTP/1.0" } else { "HTTP/1.1" });
-            http.some_text(key!("protocol"), protocol);
-            http.some_number(key!("status"), response.map(|response| response.status));
+            http.some_text(key!("protocol"), version.filter(|version| !version.is_empty()));
+            let status = response.map(|response| response.status);
+            http.some_number(key!("status"), status.filter(|&status| status != 0));
+            http.some_text(key!("status_string"), response.and_then(|response| response.status_text.as_deref()));
             http.some_text(key!("redirect"), response.and_then(|response| response.location.as_deref()));
             http.number(key!("length"), response.map_or(0, |response| response.body.bytes));
         });

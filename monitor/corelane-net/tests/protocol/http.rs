@@ -1,6 +1,6 @@
 //! HTTP/1: framing, pairing, gaps, bounds.
 
-use crate::support::{C, S, Step, data, exchanges, run, short, shorts};
+use crate::support::{C, S, Step, data, exchanges, identified, run, short, shorts};
 use corelane_net::conversation::Application;
 use corelane_net::protocol::{Carrier, Detail, Event, Protocol, Session};
 
@@ -33,14 +33,14 @@ fn an_exchange_has_what_both_heads_say() {
     let [exchange] = &found[..] else { panic!("{found:?}") };
     assert_eq!((exchange.number, exchange.client), (0, C));
     let request = exchange.request.as_ref().unwrap();
-    assert_eq!((&*request.method, &*request.url, request.version), ("POST", "/form?a=b", 1));
+    assert_eq!((&*request.method, &*request.url, &*request.version), ("POST", "/form?a=b", "HTTP/1.1"));
     assert_eq!(request.host.as_deref(), Some("example.org"));
     assert_eq!(request.user_agent.as_deref(), Some("curl/8"));
     assert_eq!(request.referer.as_deref(), Some("http://x/"));
     assert_eq!(request.content_type.as_deref(), Some("text/plain"));
     assert_eq!((request.time_ns, request.body.bytes, request.body.is_whole), (0, 3, true));
     let response = exchange.response.as_ref().unwrap();
-    assert_eq!((response.status, &*response.reason, response.version), (302, "Moved here", 0));
+    assert_eq!((response.status, &*response.reason, &*response.version), (302, "Moved here", "HTTP/1.0"));
     assert_eq!(response.content_type.as_deref(), Some("text/html"));
     assert_eq!(response.location.as_deref(), Some("/there"));
     assert_eq!((response.time_ns, response.end_ns, response.body.bytes), (1, 2, 4));
@@ -240,7 +240,7 @@ fn a_gap_in_a_head_finds_the_next_head() {
         (S, data("pe: text/html\r\n\r\n<html>\r\n")),
         (S, ok("22")),
     ]);
-    assert_eq!(found, ["GET /1 0 > -", "GET /2 0 > 200 2"]);
+    assert_eq!(found, ["GET /1 0 > 200 0~", "GET /2 0 > 200 2"]);
 }
 
 #[test]
@@ -401,23 +401,217 @@ fn lines_may_end_without_a_carriage_return() {
 }
 
 #[test]
-fn a_head_that_is_too_long_is_passed_over() {
-    let long = format!("GET /1 HTTP/1.1\r\nX: {}\r\n\r\n", "y".repeat(70_000));
+fn a_head_that_is_too_long_counts_as_far_as_its_lines_are_whole() {
+    let long = format!("GET /1 HTTP/1.1\r\nHost: h\r\nX: {}\r\n\r\n", "y".repeat(70_000));
     let found = shorts(&[(C, data(long)), (C, get("/2")), (S, ok("a")), (S, ok("bb"))]);
-    assert_eq!(found, ["- > 200 1", "GET /2 0 > 200 2"]);
+    assert_eq!(found, ["GET /1 0~ > 200 1", "GET /2 0 > 200 2"]);
     let many = format!("GET /1 HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(200));
     let found = shorts(&[(C, data(many)), (C, get("/2")), (S, ok("a")), (S, ok("bb"))]);
-    assert_eq!(found, ["- > 200 1", "GET /2 0 > 200 2"]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > 200 2"]);
 }
 
 #[test]
-fn a_request_that_cannot_be_read_keeps_a_place_for_its_response() {
+fn a_request_line_that_is_too_long_keeps_a_place_for_its_response() {
     let longer = format!("GET /{} HTTP/1.1\r\n\r\n", "u".repeat(20_000));
-    for odd in ["GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", &longer] {
-        let found =
-            shorts(&[(C, get("/1")), (C, data(odd)), (C, get("/3")), (S, ok("a")), (S, ok("bb")), (S, ok("ccc"))]);
-        assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "GET /3 0 > 200 3"]);
+    let found =
+        shorts(&[(C, get("/1")), (C, data(longer)), (C, get("/3")), (S, ok("a")), (S, ok("bb")), (S, ok("ccc"))]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "GET /3 0 > 200 3"]);
+}
+
+/// As the first of a connection, which is identified by it, and as a later one.
+#[test]
+fn request_lines_are_read_as_lenient_servers_do() {
+    let lines: [(&[u8], [&str; 3]); 22] = [
+        (b"GET /a b HTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
+        (b"GET /cgi;cat /etc/passwd|?x=1 HTTP/1.0", ["GET", "/cgi;cat", "HTTP/1.0"]),
+        (b"GET  /a  HTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
+        (b"GET /a HTTP/1.1  ", ["GET", "/a", "HTTP/1.1"]),
+        (b"GET /a HTTP/1.1\t", ["GET", "/a", "HTTP/1.1"]),
+        (b" GET /a HTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
+        (b"\tGET /a HTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
+        (b"GET\t/a\tHTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
+        (b"GET /a\tb HTTP/1.1", ["GET", "/a\tb", "HTTP/1.1"]),
+        (b"GET \x0b/a\x0cHTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
+        ("GET /ä HTTP/1.1".as_bytes(), ["GET", "/ä", "HTTP/1.1"]),
+        (b"GET /\xe4\xff HTTP/1.1", ["GET", "/\\xe4\\xff", "HTTP/1.1"]),
+        (b"GET /a\0b HTTP/1.1", ["GET", "/a\0b", "HTTP/1.1"]),
+        (b"GET /a\x7f HTTP/1.1", ["GET", "/a\x7f", "HTTP/1.1"]),
+        (b"GET /a HTTP/1.2", ["GET", "/a", "HTTP/1.2"]),
+        (b"GET /a HTTP/2.0", ["GET", "/a", "HTTP/2.0"]),
+        (b"GET /a HTTP/1.10", ["GET", "/a", "HTTP/1.10"]),
+        (b"GET /a http/1.1", ["GET", "/a", "http/1.1"]),
+        (b"GET /a HTTP", ["GET", "/a", "HTTP"]),
+        (b"GET /a", ["GET", "/a", ""]),
+        (b"GET /a ", ["GET", "/a", ""]),
+        (b"ODD odd HTTP/9", ["ODD", "odd", "HTTP/9"]),
+    ];
+    for (line, words) in lines {
+        // An unknown method has to look more like one at first.
+        let first = if line.starts_with(b"ODD") { None } else { Some("") };
+        for before in first.into_iter().chain(["GET /first HTTP/1.1\r\nHost: h\r\n\r\n"]) {
+            let sent = [before.as_bytes(), line, b"\r\nHost: odd\r\nContent-Length: 2\r\n\r\nab"].concat();
+            let found = exchanges(&[(C, data(sent)), (C, get("/last")), (S, ok("")), (S, ok("1")), (S, ok("22"))]);
+            let at = usize::from(!before.is_empty());
+            let request = found[at].request.as_ref().unwrap_or_else(|| panic!("{}", line.escape_ascii()));
+            assert_eq!([&*request.method, &*request.url, &*request.version], words, "{}", line.escape_ascii());
+            assert_eq!(request.host.as_deref(), Some("odd"), "{}", line.escape_ascii());
+            assert_eq!(request.body.bytes, 2);
+            assert_eq!(found[at].response.as_ref().unwrap().body.bytes, at as u64);
+            assert_eq!(short(&found[at + 1]), format!("GET /last 0 > 200 {}", at + 1));
+        }
     }
+}
+
+#[test]
+fn other_protocols_lines_are_no_requests() {
+    for line in [
+        "OPTIONS sip:a@b SIP/2.0",
+        "OPTIONS rtsp://h/a RTSP/1.0",
+        "OPTIONS / RTSP/1.0",
+        "GET key",
+        "SEARCH ALL",
+        "get /lower",
+        "LOCK",
+        "a b c d",
+        "COPY 1:2 folder",
+        "GET",
+    ] {
+        let found = identified(Carrier::Stream, &[(C, data(format!("{line}\r\nHost: h\r\n\r\n")))]);
+        assert!(found.is_none_or(|found| found.protocol != Protocol::Http1), "{line}");
+    }
+}
+
+/// Behind a whole exchange, and as what is seen first of a connection.
+#[test]
+fn status_lines_are_read_as_lenient_clients_do() {
+    for (line, status, text, version) in [
+        ("HTTP/2.0 200 ok", 200, None, "HTTP/2.0"),
+        ("HTTP/1.2 200 ok", 200, None, "HTTP/1.2"),
+        ("http/1.1 200 ok", 200, None, "http/1.1"),
+        ("HTTP/1.1  200  ok", 200, None, "HTTP/1.1"),
+        ("HTTP/1.1\t200\tok", 200, None, "HTTP/1.1"),
+        ("HTTP/1.1 200", 200, None, "HTTP/1.1"),
+        ("HTTP/1.1 200 ", 200, None, "HTTP/1.1"),
+        ("HTTP/1.1 0200 ok", 200, None, "HTTP/1.1"),
+        ("HTTP/1.1 2000 ok", 2000, Some("2000"), "HTTP/1.1"),
+        ("HTTP/1.1 20 ok", 20, Some("20"), "HTTP/1.1"),
+        ("HTTP/1.1 200ok", 0, Some("200ok"), "HTTP/1.1"),
+        ("HTTP/1.1 99999 ok", 0, Some("99999"), "HTTP/1.1"),
+        ("HTTP/1.1 2\u{e4}0 ok", 0, Some("2\u{e4}0"), "HTTP/1.1"),
+    ] {
+        let answer = data(format!("{line}\r\nContent-Length: 2\r\n\r\nab"));
+        let steps = [(C, get("/1")), (S, answer), (C, get("/2")), (S, ok("z"))];
+        for steps in [&steps[..], &steps[1..]] {
+            let found = exchanges(steps);
+            let response = found[0].response.as_ref().unwrap_or_else(|| panic!("{line}"));
+            assert_eq!((response.status, response.status_text.as_deref()), (status, text), "{line}");
+            assert_eq!((&*response.version, response.body.bytes), (version, 2), "{line}");
+            assert_eq!(short(&found[1]), "GET /2 0 > 200 1", "{line}");
+        }
+    }
+    // What says no status is a response only where one is due.
+    let silent = data("HTTP/1.1\r\nContent-Length: 0\r\n\r\n");
+    let found = shorts(&[(C, get("/1")), (S, silent), (C, get("/2")), (S, ok("z"))]);
+    assert_eq!(found, ["GET /1 0 > 0 0", "GET /2 0 > 200 1"]);
+}
+
+/// One that cannot be read at all takes no other's place.
+#[test]
+fn a_response_is_never_given_to_another_request() {
+    for odd in ["XTTP/1.1 200 ok\r\nContent-Length: 2\r\n\r\nab", "<html>\r\n</html>", "\0\0\0\r\n"] {
+        let found = shorts(&[(C, get("/1")), (S, data(odd)), (C, get("/2")), (S, ok("zz")), (C, get("/3"))]);
+        assert_eq!(found, ["GET /1 0 > -", "GET /2 0 > 200 2", "GET /3 0 > -"], "{odd}");
+    }
+    // Without another request the response behind it is the answer.
+    let found = shorts(&[(C, get("/1")), (S, data("odd\r\n")), (S, ok("zz"))]);
+    assert_eq!(found, ["GET /1 0 > 200 2"]);
+}
+
+#[test]
+fn headers_are_read_as_lenient_servers_do() {
+    for header in [
+        "Host : there",
+        "Host\t:\tthere ",
+        "HOST:there",
+        "Host:\r\n there",
+        "Host:\r\n\tthere\r\n ",
+        " Host: there",
+        "no colon\r\nHost: there",
+        ": no name\r\nHost: there",
+        "\u{ff}: x\r\nHost: there",
+        "(odd): x\r\nHost: there",
+        "X: a\r\n Host: folded\r\nHost: there",
+    ] {
+        let found = exchanges(&[(C, data(format!("GET / HTTP/1.1\r\n{header}\r\nReferer: r\r\n\r\n")))]);
+        let request = found[0].request.as_ref().unwrap_or_else(|| panic!("{header:?}"));
+        assert_eq!([request.host.as_deref(), request.referer.as_deref()], [Some("there"), Some("r")], "{header:?}");
+        let answer = header.replace("Host", "Location").replace("HOST", "LOCATION");
+        let found = exchanges(&[(S, data(format!("HTTP/1.1 302 No\r\n{answer}\r\nContent-Length: 0\r\n\r\n")))]);
+        assert_eq!(found[0].response.as_ref().unwrap().location.as_deref(), Some("there"), "{answer:?}");
+    }
+    let folded = exchanges(&[(C, data("GET / HTTP/1.1\r\nUser-Agent: a\r\n  b\n\tc \r\nHost: h\r\n\r\n"))]);
+    assert_eq!(folded[0].request.as_ref().unwrap().user_agent.as_deref(), Some("a b c"));
+}
+
+#[test]
+fn the_host_of_the_target_counts_before_the_header() {
+    for (line, host) in [
+        ("GET / HTTP/1.1", ("header", Some(1))),
+        ("GET http://there/a?b HTTP/1.1", ("there", None)),
+        ("GET HTTP://user:word@there:80?b HTTP/1.1", ("there", Some(80))),
+        ("GET http:///a HTTP/1.1", ("header", Some(1))),
+        ("GET /?url=http://there/ HTTP/1.1", ("header", Some(1))),
+        ("CONNECT there:443 HTTP/1.1", ("there", Some(443))),
+    ] {
+        let found = exchanges(&[(C, data(format!("{line}\r\nHost: header:1\r\n\r\n")))]);
+        assert_eq!(found[0].request.as_ref().unwrap().host_and_port(), Some(host), "{line}");
+    }
+}
+
+/// The whole lines of a head that a gap, a snaplen or the end cuts.
+#[test]
+fn a_head_without_its_end_counts_as_far_as_its_lines_are_whole() {
+    let request = "GET /cut HTTP/1.1\r\nHost: h\r\nReferer: r\r\n\r\n";
+    let response = "HTTP/1.1 302 Found\r\nLocation: there\r\nContent-Type: x\r\n\r\n";
+    for cut in 1..request.len() {
+        let (seen, line) = (&request[..cut], request.find('\n').unwrap() + 1);
+        let gap = vec![(C, data(seen)), (C, Step::Gap(200)), (S, ok("a")), (C, get("/2")), (S, ok("bb"))];
+        let ended = vec![(C, data(seen)), (S, ok("a"))];
+        for (behind, steps) in [(1, &gap), (0, &ended)] {
+            let found = exchanges(steps);
+            let first = found[0].request.as_ref();
+            assert_eq!(first.is_some(), cut >= line, "{seen:?}");
+            let Some(first) = first else { continue };
+            assert_eq!((&*first.url, first.body.is_whole), ("/cut", false));
+            assert_eq!(first.host.is_some(), seen.contains("h\r\n"), "{seen:?}");
+            assert_eq!(first.referer.is_some(), seen.contains("r\r\n"), "{seen:?}");
+            assert_eq!(found[0].response.as_ref().map(|response| response.body.bytes), Some(1), "{seen:?}");
+            assert_eq!(found[1..].iter().map(short).collect::<Vec<_>>(), &["GET /2 0 > 200 2"][..behind]);
+        }
+    }
+    for cut in 1..response.len() {
+        let (seen, line) = (&response[..cut], response.find('\n').unwrap() + 1);
+        let gap = vec![(C, get("/1")), (S, data(seen)), (S, Step::Gap(9)), (C, get("/2")), (S, ok("bb"))];
+        let ended = vec![(C, get("/1")), (S, data(seen))];
+        for steps in [&gap, &ended] {
+            let found = exchanges(steps);
+            let first = found[0].response.as_ref();
+            assert_eq!(first.is_some(), cut >= line, "{seen:?}");
+            let Some(first) = first else { continue };
+            assert_eq!((first.status, first.body.is_whole), (302, false));
+            assert_eq!(first.location.is_some(), seen.contains("there\r\n"), "{seen:?}");
+            assert_eq!(first.content_type.is_some(), seen.contains("x\r\n"), "{seen:?}");
+            assert!(found[1..].iter().all(|exchange| short(exchange) == "GET /2 0 > 200 2"));
+            assert_eq!(found.len(), if steps.len() > 2 { 2 } else { 1 });
+        }
+    }
+}
+
+/// Packets overtake each other, and a server may answer before it has the whole request.
+#[test]
+fn a_response_beside_a_request_that_is_under_way_belongs_to_it() {
+    let found = shorts(&[(C, data("GET /1 HTTP/1.1\r\nHo")), (S, ok("a")), (C, data("st: h\r\n\r\n")), (C, get("/2"))]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > -"]);
 }
 
 #[test]

@@ -19,14 +19,14 @@ pub struct Exchange {
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The time when its head was complete, in nanoseconds since the epoch.
+    /// The time when its head was complete, or as complete as it came, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The method, such as GET.
     pub method: Text,
     /// The target, as it was sent.
     pub url: Text,
-    /// The version's second number: 0 or 1.
-    pub version: u8,
+    /// The version, such as HTTP/1.1; empty if there is none.
+    pub version: Text,
     /// The header Host.
     pub host: Option<Text>,
     /// The header User-Agent.
@@ -40,9 +40,24 @@ pub struct Request {
 }
 
 impl Request {
-    /// The header Host in its two parts; a port that is none is a part of the name.
+    /// The host in its two parts: of the target if that names one, else of the header Host (RFC 9112, 3.2.2). A port
+    /// that is none is a part of the name.
     pub fn host_and_port(&self) -> Option<(&str, Option<u16>)> {
-        self.host.as_deref().map(host_and_port)
+        self.authority().or(self.host.as_deref()).map(host_and_port)
+    }
+
+    /// The authority of a target in absolute form or, of CONNECT, in authority form.
+    fn authority(&self) -> Option<&str> {
+        if &*self.method == "CONNECT" {
+            return Some(&self.url);
+        }
+        let (scheme, rest) = self.url.split_once("://")?;
+        if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+            return None;
+        }
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let host = authority.rsplit('@').next()?;
+        (!host.is_empty()).then_some(host)
     }
 }
 
@@ -58,16 +73,18 @@ fn host_and_port(host: &str) -> (&str, Option<u16>) {
 /// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// The time when its head was complete, in nanoseconds since the epoch.
+    /// The time when its head was complete, or as complete as it came, in nanoseconds since the epoch.
     pub time_ns: u64,
     /// The time of the last bytes of its body, in nanoseconds since the epoch.
     pub end_ns: u64,
-    /// The status, such as 200.
+    /// The status, such as 200; 0 if it is no number.
     pub status: u16,
+    /// The status as it was sent, if it is not a number from 100 to 999.
+    pub status_text: Option<Text>,
     /// The words behind the status.
     pub reason: Text,
-    /// The version's second number: 0 or 1.
-    pub version: u8,
+    /// The version, such as HTTP/1.1.
+    pub version: Text,
     /// The header Content-Type.
     pub content_type: Option<Text>,
     /// The header Location.

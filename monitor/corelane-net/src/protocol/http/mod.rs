@@ -4,7 +4,9 @@
 //!
 //! 1. The parser searches for a start line, line by line. It skips the bytes in front of it: empty lines, or more of a
 //!    body than its head stated.
-//! 2. The head is collected up to its empty line, and read by the crate `httparse`.
+//! 2. The head is collected up to its empty line, and read as lenient servers do (RFC 9112, 3 to 5): words that any
+//!    space divides, any version or none, spaces around a header's name, folds. No crate for heads reads these. Of a
+//!    head whose end is missing the whole lines count.
 //! 3. The head gives the length of the body: none (1xx, 204, 304, a response to HEAD), a number of bytes, chunks, or
 //!    everything until the connection ends. The body is only counted. A request that expects 100 and gets a refusal
 //!    before its body began has no body.
@@ -30,7 +32,7 @@
 //!
 //! # Bounds
 //!
-//! A head has at most [`HEAD`] bytes and [`HEADERS`] headers; a kept header has at most [`VALUE`] bytes. At most
+//! A head has at most [`HEAD`] bytes; a kept header has at most [`VALUE`] bytes. At most
 //! [`PIPELINE`] exchanges wait, and they hold at most [`WAITING`] bytes; beyond that the oldest is reported as it is.
 
 mod exchange;
@@ -39,5 +41,5 @@ mod rule;
 
 pub use exchange::{Body, Exchange, Request, Response};
 pub(super) use parser::Http;
-pub use parser::{HEAD, HEADERS, MOST, PIPELINE, URL, VALUE, WAITING};
+pub use parser::{HEAD, MOST, PIPELINE, URL, VALUE, WAITING};
 pub(super) use rule::{request, status};

@@ -5,15 +5,14 @@ use std::collections::VecDeque;
 use memchr::memchr;
 
 use super::exchange::{Body, Exchange, Request, Response};
-use super::rule::{METHODS, is_request_line, is_status_line, is_token};
+use super::rule::{METHODS, Place, find_request, find_status, request_line, status_line};
 use crate::conversation::Side;
 use crate::protocol::parser::{Parser, Start};
-use crate::protocol::{Carrier, Detail, Event, Protocol};
+use crate::protocol::text::printable;
+use crate::protocol::{Carrier, Detail, Event, Protocol, Text};
 
 /// Bytes of a head.
 pub const HEAD: usize = 64 << 10;
-/// Headers of a head.
-pub const HEADERS: usize = 128;
 /// Bytes that are kept of a header's value, and of a reason.
 pub const VALUE: usize = 1024;
 /// Bytes that are kept of a URL.
@@ -27,8 +26,8 @@ const LINE: usize = 16 << 10;
 /// Bytes on the heap that a connection never exceeds: what waits and the exchange that comes in, two heads, and the
 /// queue itself. Buffers that grow reserve up to twice of what they need.
 pub const MOST: usize = WAITING + 2 * EXCHANGE + 4 * HEAD + 2 * PIPELINE * size_of::<Waiting>();
-/// Texts of one exchange at most. A byte that is no text takes three.
-const EXCHANGE: usize = 3 * (URL + 16 * VALUE);
+/// Texts of one exchange at most. A byte that is no text takes four.
+const EXCHANGE: usize = 4 * (URL + 16 * VALUE);
 /// Digits of a chunk's size.
 const DIGITS: u8 = 15;
 
@@ -62,6 +61,8 @@ struct Waiting {
     response: Option<Response>,
     /// The response and its body are there, or will not be.
     answered: bool,
+    /// The response came when a request's head was under way.
+    under_way: bool,
     /// Bytes of the texts of both.
     texts: usize,
 }
@@ -79,7 +80,7 @@ struct Half {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A start line is next. If the place is lost, it was counted as such.
+    /// A start line is next. If the place is lost, something else came since the last message, and was counted.
     Start { lost: bool },
     /// A head, its start line is in the buffer.
     Head,
@@ -170,9 +171,11 @@ impl Parser for Http {
                 }
             }
             State::Head => {
-                half.buffer = Vec::new();
-                half.state = State::Start { lost: true };
-                self.start_lost(side, time_ns, out);
+                let head = std::mem::take(&mut half.buffer);
+                self.read_part(side, time_ns, &head, out);
+                if side == self.client {
+                    self.held_back_ns = Some(time_ns);
+                }
             }
         }
     }
@@ -180,10 +183,11 @@ impl Parser for Http {
     fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>) {
         let half = &mut self.halves[side.index()];
         half.ended = true;
-        half.buffer = Vec::new();
+        let buffer = std::mem::take(&mut half.buffer);
         match half.state {
             State::UntilEnd => self.body_over(side, time_ns, true, out),
-            State::Start { .. } | State::Head => {}
+            State::Start { .. } => {}
+            State::Head => self.read_part(side, time_ns, &buffer, out),
             _ => self.body_over(side, time_ns, false, out),
         }
         for exchange in &mut self.waiting {
@@ -313,31 +317,59 @@ impl Http {
             kept = std::mem::take(&mut half.buffer);
             &kept
         };
-        match find_start(without_line_end(line), is_client).filter(|_| whole_line) {
+        let place = if lost { Place::Lost } else { Place::Next };
+        let found = match whole_line {
+            true if is_client => find_request(without_line_end(line), place),
+            true => find_status(without_line_end(line), place),
+            false => None,
+        };
+        if found != Some(0) {
+            half.state = State::Start { lost: true };
+        }
+        match found {
             Some(at) => {
                 // Most heads are too.
-                if in_one_piece
-                    && let Some(length) = head_length(&bytes[at..bytes.len().min(at + HEAD)], taken - at - 1)
-                {
+                let head = if in_one_piece {
+                    head_length(&bytes[at..bytes.len().min(at + HEAD)], taken - at - 1)
+                } else {
+                    None
+                };
+                if head.is_none() {
+                    half.buffer = line[at..].to_vec();
+                    half.scanned = half.buffer.len() - 1;
+                    half.state = State::Head;
+                }
+                if at > 0 && !lost {
+                    self.passed_over(side);
+                }
+                if let Some(length) = head {
                     self.read_head(side, time_ns, &bytes[at..at + length], out);
                     return at + length;
                 }
-                half.buffer = line[at..].to_vec();
-                half.scanned = half.buffer.len() - 1;
-                half.state = State::Head;
             }
             // Longer than any start line that is read. The beginning of another one may be in it.
             None if !whole_line => {
                 let was_request = is_client && METHODS.iter().any(|method| begins(line, method));
                 half.buffer = line[LINE / 2..].to_vec();
-                if was_request && !lost {
-                    half.state = State::Start { lost: true };
-                    self.start_lost(side, time_ns, out);
+                match () {
+                    () if lost => {}
+                    () if was_request => self.start_lost(side, time_ns, out),
+                    () => self.passed_over(side),
                 }
             }
+            None if !lost => self.passed_over(side),
             None => {}
         }
         taken
+    }
+
+    /// Bytes that are no message came where one was due. They are more of a body than its head stated, or, if one
+    /// request waits, its response, which cannot be read. The response behind them shows which.
+    fn passed_over(&mut self, side: Side) {
+        let is_open = |exchange: &&Waiting| exchange.response.is_none() && !exchange.answered;
+        if side != self.client && self.waiting.iter().filter(is_open).take(2).count() == 1 {
+            self.response_lost = true;
+        }
     }
 
     /// A head, whose start line is in the buffer.
@@ -358,9 +390,8 @@ impl Http {
         let Some(end) = end else {
             half.scanned = half.buffer.len().saturating_sub(2).max(half.scanned);
             if half.buffer.len() == HEAD {
-                half.buffer = Vec::new();
-                half.state = State::Start { lost: true };
-                self.start_lost(side, time_ns, out);
+                let head = std::mem::take(&mut half.buffer);
+                self.read_part(side, time_ns, &head, out);
             }
             return bytes.len();
         };
@@ -373,23 +404,36 @@ impl Http {
     /// A head with all its lines.
     fn read_head(&mut self, side: Side, time_ns: u64, head: &[u8], out: &mut Vec<Event>) {
         self.halves[side.index()].state = State::Start { lost: false };
-        let detail = self.detail;
-        let read = if side == self.client {
-            read_request(head, time_ns, detail).map(|(request, head)| self.request(side, request, head, out))
+        if side == self.client {
+            let (request, head) = read_request(head, time_ns, self.detail);
+            self.request(side, request, head, out);
         } else {
-            read_response(head, time_ns, detail).map(|(response, head)| self.response(side, response, &head, out))
-        };
-        if read.is_none() {
-            self.halves[side.index()].state = State::Start { lost: true };
-            self.start_lost(side, time_ns, out);
+            let (response, head) = read_response(head, time_ns, self.detail);
+            self.response(side, response, &head, out);
         }
+    }
+
+    /// A head whose end was not seen: its whole lines count. What follows it is not known.
+    #[cold]
+    fn read_part(&mut self, side: Side, time_ns: u64, head: &[u8], out: &mut Vec<Event>) {
+        let lines = memchr::memrchr(b'\n', head).map_or(0, |end| end + 1);
+        if side == self.client {
+            let (request, head) = read_request(&head[..lines], time_ns, self.detail);
+            self.request(side, request, RequestHead { framing: Framing::Length(1), ..head }, out);
+        } else {
+            let (response, mut head) = read_response(&head[..lines], time_ns, self.detail);
+            (head.coded, head.length) = (false, Some(1));
+            self.response(side, response, &head, out);
+        }
+        self.body_over(side, time_ns, false, out);
+        self.halves[side.index()].state = State::Start { lost: true };
     }
 
     fn request(&mut self, side: Side, request: Request, head: RequestHead, out: &mut Vec<Event>) {
         let time_ns = request.time_ns;
         let early = self.waiting.iter().position(|exchange| exchange.request.is_none() && !exchange.asked);
         let at = match early {
-            Some(early) if self.held_back_ns == Some(time_ns) => early,
+            Some(early) if self.held_back_ns == Some(time_ns) || self.waiting[early].under_way => early,
             _ => {
                 // Responses that came before this request was sent.
                 for exchange in &mut self.waiting {
@@ -425,7 +469,8 @@ impl Http {
             self.waiting[lost].answered = true;
         }
         let at = at.unwrap_or_else(|| {
-            self.push(Waiting::default(), out);
+            let under_way = self.halves[self.client.index()].state == State::Head;
+            self.push(Waiting { under_way, ..Waiting::default() }, out);
             self.waiting.len() - 1
         });
         let exchange = &mut self.waiting[at];
@@ -564,28 +609,6 @@ impl Http {
     }
 }
 
-/// Where in a line a start line begins: at its start, or else as late as possible.
-fn find_start(line: &[u8], is_client: bool) -> Option<usize> {
-    if is_client {
-        if is_request_line(line) || is_odd_request_line(line) {
-            return Some(0);
-        }
-        (1..line.len()).rev().find(|&at| !is_token(line[at - 1]) && is_odd_request_line(&line[at..]))
-    } else if is_status_line(line) {
-        Some(0)
-    } else {
-        (1..line.len().saturating_sub(11)).rev().find(|&at| line[at] == b'H' && is_status_line(&line[at..]))
-    }
-}
-
-/// A request line with a method that is in use, whatever its target is. It may not be readable, but it is one.
-fn is_odd_request_line(line: &[u8]) -> bool {
-    let Some((rest, [b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0'..=b'9'])) = line.split_last_chunk() else {
-        return false;
-    };
-    METHODS.iter().any(|method| begins(rest, method))
-}
-
 /// Whether a line begins with this method.
 fn begins(line: &[u8], method: &[u8]) -> bool {
     line.strip_prefix(method).is_some_and(|rest| rest.first() == Some(&b' '))
@@ -622,23 +645,36 @@ struct RequestHead {
     texts: usize,
 }
 
-fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, RequestHead)> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-    let mut parsed = httparse::Request::new(&mut headers);
-    let mut config = httparse::ParserConfig::default();
-    config.ignore_invalid_headers_in_requests(true);
-    match config.parse_request(&mut parsed, head) {
-        Ok(httparse::Status::Complete(_)) => {}
-        _ => return None,
-    }
-    let url = parsed.path?.as_bytes();
-    let method = parsed.method?;
-    let mut texts = method.len();
+/// Cuts a head, or its whole lines, into its start line and its headers: name, and value with its folds.
+fn lines_of(head: &[u8]) -> (&[u8], impl Iterator<Item = (&[u8], &[u8])>) {
+    let end = memchr(b'\n', head).map_or(head.len(), |end| end + 1);
+    let (start, mut rest) = head.split_at(end);
+    let headers = std::iter::from_fn(move || {
+        loop {
+            let mut end = memchr(b'\n', rest)? + 1;
+            // A line that begins with space goes on with the value before it (RFC 9112, 5.2).
+            while matches!(rest.get(end), Some(b' ' | b'\t')) {
+                end += memchr(b'\n', &rest[end..])? + 1;
+            }
+            let (header, behind) = rest.split_at(end);
+            rest = behind;
+            if let Some(colon) = memchr(b':', header) {
+                return Some((header[..colon].trim_ascii(), header[colon + 1..].trim_ascii()));
+            }
+        }
+    });
+    (without_line_end(start), headers)
+}
+
+fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> (Request, RequestHead) {
+    let (start, headers) = lines_of(head);
+    let line = request_line(start);
+    let mut texts = line.method.len();
     let mut request = Request {
         time_ns,
-        method: method.into(),
-        url: detail.text(&url[..url.len().min(URL)], &mut texts),
-        version: parsed.version?,
+        method: printable(line.method),
+        url: detail.text(&line.target[..line.target.len().min(URL)], &mut texts),
+        version: detail.text(cut(line.version), &mut texts),
         host: None,
         user_agent: None,
         referer: None,
@@ -648,36 +684,36 @@ fn read_request(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Request, R
     let mut length = None;
     let mut chunked = false;
     let mut expects = false;
-    for header in parsed.headers.iter() {
-        let kept = match header.name.len() {
-            4 if header.name.eq_ignore_ascii_case("host") => &mut request.host,
-            10 if header.name.eq_ignore_ascii_case("user-agent") => &mut request.user_agent,
-            7 if header.name.eq_ignore_ascii_case("referer") => &mut request.referer,
-            12 if header.name.eq_ignore_ascii_case("content-type") => &mut request.content_type,
-            14 if header.name.eq_ignore_ascii_case("content-length") => {
-                length = length.or(content_length(header.value));
+    for (name, value) in headers {
+        let kept = match name.len() {
+            4 if name.eq_ignore_ascii_case(b"host") => &mut request.host,
+            10 if name.eq_ignore_ascii_case(b"user-agent") => &mut request.user_agent,
+            7 if name.eq_ignore_ascii_case(b"referer") => &mut request.referer,
+            12 if name.eq_ignore_ascii_case(b"content-type") => &mut request.content_type,
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                length = length.or(content_length(value));
                 continue;
             }
-            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                chunked = is_chunked(header.value);
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                chunked = is_chunked(value);
                 continue;
             }
-            6 if header.name.eq_ignore_ascii_case("expect") => {
-                expects = header.value.eq_ignore_ascii_case(b"100-continue");
+            6 if name.eq_ignore_ascii_case(b"expect") => {
+                expects = value.eq_ignore_ascii_case(b"100-continue");
                 continue;
             }
             _ => continue,
         };
         // Of several the first counts.
-        kept.get_or_insert_with(|| detail.text(cut(header.value), &mut texts));
+        kept.get_or_insert_with(|| text(value, detail, &mut texts));
     }
     let framing = match length {
-        _ if &*request.method == "CONNECT" => Framing::None,
+        _ if line.method == b"CONNECT" => Framing::None,
         _ if chunked => Framing::Chunks,
         Some(length) => Framing::Length(length),
         None => Framing::None,
     };
-    Some((request, RequestHead { framing, expects, texts }))
+    (request, RequestHead { framing, expects, texts })
 }
 
 /// What a response's head states about its body.
@@ -691,59 +727,69 @@ struct ResponseHead {
     texts: usize,
 }
 
-fn read_response(head: &[u8], time_ns: u64, detail: Detail) -> Option<(Response, ResponseHead)> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS];
-    let mut parsed = httparse::Response::new(&mut headers);
-    let mut config = httparse::ParserConfig::default();
-    config
-        .allow_spaces_after_header_name_in_responses(true)
-        .allow_obsolete_multiline_headers_in_responses(true)
-        .ignore_invalid_headers_in_responses(true);
-    match config.parse_response(&mut parsed, head) {
-        Ok(httparse::Status::Complete(_)) => {}
-        _ => return None,
-    }
+fn read_response(head: &[u8], time_ns: u64, detail: Detail) -> (Response, ResponseHead) {
+    let (start, headers) = lines_of(head);
+    let line = status_line(start);
     let mut texts = 0;
+    let status = digits(line.status).and_then(|status| status.try_into().ok());
     let mut response = Response {
         time_ns,
         end_ns: time_ns,
-        status: parsed.code?,
-        reason: detail.text(cut(parsed.reason?.as_bytes()), &mut texts),
-        version: parsed.version?,
+        status: status.unwrap_or(0),
+        status_text: match status {
+            Some(100..=999) => None,
+            _ => Some(text(line.status, detail, &mut texts)),
+        },
+        reason: detail.text(cut(line.reason), &mut texts),
+        version: detail.text(cut(line.version), &mut texts),
         content_type: None,
         location: None,
         interim: 0,
         body: Body::default(),
     };
     let mut body = ResponseHead { length: None, chunked: false, coded: false, texts: 0 };
-    for header in parsed.headers.iter() {
-        let kept = match header.name.len() {
-            12 if header.name.eq_ignore_ascii_case("content-type") => &mut response.content_type,
-            8 if header.name.eq_ignore_ascii_case("location") => &mut response.location,
-            14 if header.name.eq_ignore_ascii_case("content-length") => {
-                body.length = body.length.or(content_length(header.value));
+    for (name, value) in headers {
+        let kept = match name.len() {
+            12 if name.eq_ignore_ascii_case(b"content-type") => &mut response.content_type,
+            8 if name.eq_ignore_ascii_case(b"location") => &mut response.location,
+            14 if name.eq_ignore_ascii_case(b"content-length") => {
+                body.length = body.length.or(content_length(value));
                 continue;
             }
-            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
-                body.coded = !header.value.eq_ignore_ascii_case(b"identity");
-                body.chunked = is_chunked(header.value);
+            17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+                body.coded = !value.eq_ignore_ascii_case(b"identity");
+                body.chunked = is_chunked(value);
                 continue;
             }
             _ => continue,
         };
-        kept.get_or_insert_with(|| detail.text(cut(header.value), &mut texts));
+        kept.get_or_insert_with(|| text(value, detail, &mut texts));
     }
     body.texts = texts;
-    Some((response, body))
+    (response, body)
+}
+
+/// The text of a header's value, a space for each fold.
+fn text(value: &[u8], detail: Detail, length: &mut usize) -> Text {
+    match memchr(b'\n', value) {
+        None => detail.text(cut(value), length),
+        Some(_) => {
+            let lines: Vec<_> = value.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).collect();
+            detail.text(cut(&lines.join(&b' ')), length)
+        }
+    }
 }
 
 /// The number of a Content-Length. Of a list, which a proxy may make of several equal headers, the first.
 fn content_length(value: &[u8]) -> Option<u64> {
-    let number = value.split(|&byte| byte == b',').next()?.trim_ascii();
+    digits(value.split(|&byte| byte == b',').next()?.trim_ascii())
+}
+
+fn digits(number: &[u8]) -> Option<u64> {
     if number.is_empty() || number.len() > 18 || !number.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    std::str::from_utf8(number).ok()?.parse().ok()
+    str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// Whether the last coding is chunked.
