@@ -93,6 +93,10 @@ impl Application for Talk {
         }
     }
 
+    fn answered_early(&mut self, side: Side) {
+        self.session.answered_early(side);
+    }
+
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, found: &mut Vec<Event>) {
         self.session.gap(side, time_ns, missing, found);
     }

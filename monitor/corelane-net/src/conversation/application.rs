@@ -24,6 +24,12 @@ pub trait Application {
     /// payload of one datagram, which may be empty.
     fn data(&mut self, side: Side, time_ns: u64, bytes: &[u8], found: &mut Self::Found);
 
+    /// What this side has just sent acknowledges bytes of the other side that have not come: they were sent before, and
+    /// are late or lost.
+    fn answered_early(&mut self, side: Side) {
+        let _ = side;
+    }
+
     /// Takes a gap: `missing` bytes of a TCP stream, at least one, were not captured or could not be kept. The next
     /// [`data`](Application::data) of this side goes on behind them.
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, found: &mut Self::Found);

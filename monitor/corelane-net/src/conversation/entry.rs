@@ -60,6 +60,10 @@ pub(super) const HOLDING: u8 = 4;
 /// It came through a tunnel, which the partition knows.
 pub(super) const TUNNELLED: u8 = 8;
 
+/// The originator's last segment was an acknowledgment with padding, which was passed over; twice that for the
+/// responder.
+pub(super) const PADDED: u8 = 16;
+
 /// Stands for no conversation, in the place of a number.
 pub(super) const NONE: u32 = u32::MAX;
 

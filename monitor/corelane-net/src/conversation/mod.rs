@@ -15,12 +15,12 @@
 //! and its bytes. If the connection comes about, they become part of its conversation. If not, later SYNs overwrite the
 //! trace.
 //!
-//! Payload on a SYN (TCP Fast Open) is left out. It is taken if the sender repeats it, and is a gap otherwise.
+//! Payload on a SYN (TCP Fast Open) is taken as far as the conversation's first packet shows that the other end took it.
 //!
 //! # What ends it
 //!
-//! - FIN from both ends, in the order of their bytes, or an RST whose sequence number can be of this connection, closes
-//!   a conversation. A closed one still takes stragglers for some seconds.
+//! - FIN from both ends, in the order of their bytes, or an RST whose sequence number is the next one, closes a
+//!   conversation. A closed one still takes stragglers for some seconds.
 //! - A SYN ends a closed conversation. A SYN-ACK that answers a new SYN ends one in any state.
 //! - Otherwise a conversation is over when no packet of it comes for too long, when its memory is needed, or when the
 //!   capture ends.

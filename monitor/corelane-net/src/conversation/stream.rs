@@ -31,8 +31,14 @@
 //! If four segments in a row are too far off, the next number is wrong. Either the capture missed more than 2^28 bytes,
 //! or it missed the handshake of a new connection. Then the hole is given up whatever its size, and the stream goes on.
 //!
+//! An RST ends the connection only with the number of the next byte, as at its ends (RFC 5961, 3.2). Which byte that is
+//! lies between the last acknowledgment of the other end and the last byte that was seen.
+//!
 //! A keep-alive repeats the byte before the next number. A probe of a closed window brings the next byte, which may
 //! come again. Neither needs a rule of its own.
+//!
+//! Some middleboxes count the padding of a short frame as payload: a few zero bytes on a bare acknowledgment. They are
+//! passed over, and taken only if the next segment begins behind them.
 //!
 //! In smoltcp and other stacks, which are an end of the connection, the receiver's window decides which bytes it takes,
 //! and it can wait for ever for a retransmission. An observer can do neither.
@@ -122,6 +128,20 @@ impl Stream {
         marks.clear(GUESSED);
     }
 
+    /// Whether a SYN-ACK with this number can be that of a side of which only an acknowledgment is known.
+    pub(super) fn may_begin_at(&self, marks: Marks, sequence: u32) -> bool {
+        let ahead = distance(self.next, sequence);
+        marks.has(GUESSED) && ahead <= 0 && is_plausible(ahead)
+    }
+
+    /// Takes a SYN-ACK that comes again with another number before any payload. As long as the other end has
+    /// acknowledged neither, its acknowledgment or the data will show which one it took.
+    pub(super) fn start_again(&self, marks: &mut Marks, next: u32) {
+        if next != self.next && !marks.has(ACKED | UNWANTED | ENDED) {
+            marks.clear(STARTED);
+        }
+    }
+
     /// Takes the next sequence number from an acknowledgment of the other end. Bytes before it may still come.
     fn guess(&mut self, marks: &mut Marks, next: u32) {
         self.start(marks, next);
@@ -144,9 +164,18 @@ impl Stream {
         ahead > 0
     }
 
-    /// Whether a segment without payload, such as an RST, can be of this connection.
-    pub(super) fn is_plausible(&self, marks: Marks, sequence: u32) -> bool {
-        !marks.has(STARTED) || is_plausible(distance(self.next, sequence))
+    /// Whether an RST with this number ends the connection, where `last` is the number behind the last byte that is
+    /// here. A FIN has a number, too.
+    pub(super) fn is_reset(&self, marks: Marks, sequence: u32, last: u32) -> bool {
+        if !marks.has(STARTED) {
+            return true;
+        }
+        let ahead = distance(self.next, sequence);
+        if !marks.has(ACKED) || marks.has(GUESSED) {
+            return is_plausible(ahead) && (marks.has(GUESSED) || ahead <= distance(self.next, last) + 1);
+        }
+        let acked = distance(self.next, self.acked);
+        (acked.min(0)..=acked.max(distance(self.next, last) + 1)).contains(&ahead)
     }
 
     /// Moves the next sequence number of a side whose bytes are not wanted up to `end`.
@@ -241,6 +270,11 @@ impl<A: Application> Extra<A> {
     #[inline]
     pub(super) fn side_is_waiting(&self, side: Side) -> bool {
         self.waiting[side.index()].is_some()
+    }
+
+    /// The number behind the last byte of a side that is held back.
+    pub(super) fn last(&self, side: Side) -> Option<u32> {
+        self.waiting[side.index()].as_ref()?.pieces.back().map(Piece::end)
     }
 
     #[cfg(test)]

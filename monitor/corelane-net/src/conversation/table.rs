@@ -29,7 +29,9 @@
 //! [`index`](super::index)).
 
 use super::application::Application;
-use super::entry::{Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, RESET, Reason, TUNNELLED, Tick};
+use super::entry::{
+    Class, Conversation, Ending, Entry, HOLDING, MIDSTREAM, NONE, PADDED, RESET, Reason, TUNNELLED, Tick,
+};
 use super::index::Index;
 use super::key::{Key, Sender};
 use super::limits::{Counts, LEAST_BYTES, Limits};
@@ -297,7 +299,7 @@ impl<A: Application> Conversations<A> {
             conversation.class == Class::Closed
         } else {
             let expected = conversation.streams[side.index()].next;
-            let is_answered = |syn: Syn| syn.sender != sender && syn.sequence.wrapping_add(1) == packet.acknowledgment;
+            let is_answered = |syn: &Syn| syn.sender != sender && syn.sequence.wrapping_add(1) == packet.acknowledgment;
             control == SYN | ACK
                 && conversation.has_started(side)
                 && packet.sequence.wrapping_add(1) != expected
@@ -317,7 +319,7 @@ impl<A: Application> Conversations<A> {
     }
 
     fn remember_syn(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
-        if self.syns.remember(key, sender, packet.time_ns, packet.sequence, packet.frames, packet.wire_len) {
+        if self.syns.remember(key, sender, packet) {
             self.make_room(observer, |_| 0);
         }
     }
@@ -353,9 +355,9 @@ impl<A: Application> Conversations<A> {
             syn.sender != sender
                 && packet.acknowledgment.wrapping_sub(syn.sequence.wrapping_add(1)) <= u32::from(u16::MAX)
         };
-        let syn = self.syns.get(key, packet.time_ns).filter(|syn| !answers || is_answered(syn));
-        self.syns.forget(key);
-        let originator = match syn {
+        let is_fresh = self.syns.get(key, packet.time_ns).is_some_and(|syn| !answers || is_answered(syn));
+        let syn = self.syns.take(key).filter(|_| is_fresh);
+        let originator = match &syn {
             Some(syn) => syn.sender,
             None if answers => sender.other(),
             None => guess(packet, sender),
@@ -363,7 +365,7 @@ impl<A: Application> Conversations<A> {
         let mut conversation = Conversation::new(key, originator, packet.time_ns);
         let [stream, _] = &mut conversation.streams;
         let [marks, _] = &mut conversation.marks;
-        if let Some(syn) = syn {
+        if let Some(syn) = &syn {
             conversation.first_ns = conversation.first_ns.min(syn.first_ns);
             stream.start(marks, syn.sequence.wrapping_add(1));
             conversation.count_syns(Side::Originator, syn.frames, syn.bytes);
@@ -373,7 +375,36 @@ impl<A: Application> Conversations<A> {
             conversation.flags |= MIDSTREAM;
             self.shared.counts.midstream += 1;
         }
-        Some(self.insert(conversation, hash, sender, packet, observer))
+        let number = self.insert(conversation, hash, sender, packet, observer);
+        if let Some(syn) = syn {
+            let is_own = syn.sender == sender;
+            self.take_early(number, &syn, is_own, packet, observer);
+        }
+        Some(number)
+    }
+
+    /// Takes the payload of the SYN (RFC 7413), as far as a conversation's first packet shows that it was taken: the
+    /// other end acknowledges it, or its sender goes on behind it.
+    fn take_early(
+        &mut self,
+        number: u32,
+        syn: &Syn,
+        is_own: bool,
+        packet: &Packet<'_>,
+        observer: &mut impl Observer<A>,
+    ) {
+        let first = syn.sequence.wrapping_add(1);
+        let taken = if is_own { packet.sequence } else { packet.acknowledgment }.wrapping_sub(first) as usize;
+        let Some(payload @ [_, ..]) = syn.payload.get(..taken.min(syn.payload.len())) else { return };
+        if is_own && taken != payload.len() {
+            return;
+        }
+        let entry = self.entries.get_mut(number);
+        begin(entry, packet.time_ns, &mut self.shared, observer);
+        if let Some(mut turn) = turn(entry, Side::Originator, packet.time_ns, &mut self.shared) {
+            turn.data(first, payload, 0);
+            called(entry, self.clock, &mut self.shared, observer);
+        }
     }
 
     fn insert(
@@ -699,9 +730,10 @@ fn segment<A: Application>(
     if flags & RST != 0 {
         return reset(entry, side, packet, shared);
     }
+    let mut ahead = false;
     if flags & ACK != 0 {
         let Conversation { streams, marks, .. } = &mut entry.conversation;
-        let ahead = streams[there].acknowledged(&mut marks[there], packet.acknowledgment);
+        ahead = streams[there].acknowledged(&mut marks[there], packet.acknowledgment);
         if ahead
             && entry.extra.as_ref().is_some_and(|extra| extra.side_is_waiting(side.other()))
             && let Some(mut turn) = turn(entry, side.other(), packet.time_ns, shared)
@@ -716,22 +748,38 @@ fn segment<A: Application>(
         }
         sequence = sequence.wrapping_add(1);
         let Conversation { streams, marks, .. } = &mut entry.conversation;
-        if !marks[here].has(STARTED) || marks[here].has(super::stream::GUESSED) {
-            streams[here].start(&mut marks[here], sequence);
+        let (stream, marks) = (&mut streams[here], &mut marks[here]);
+        if !marks.has(STARTED) || stream.may_begin_at(*marks, sequence) {
+            stream.start(marks, sequence);
+        } else if entry.extra.is_none() {
+            stream.start_again(marks, sequence);
         }
     }
     let length = (packet.payload.len() as u32).saturating_add(packet.cut);
     let end = sequence.wrapping_add(length);
     let is_fin = flags & FIN != 0;
     if length > 0 || is_fin {
+        let mut zeros = 0;
+        if length <= PADDING || entry.conversation.flags & (PADDED << here) != 0 {
+            match padding(&mut entry.conversation, side, packet, sequence) {
+                Some(before) => zeros = before,
+                None => return,
+            }
+        }
         let Conversation { streams, marks, .. } = &entry.conversation;
         let fin_waits = is_fin && marks[here].has(STARTED) && streams[here].next != end;
         if entry.extra.is_none() && (length > 0 || fin_waits) && !marks[here].has(UNWANTED | ENDED) {
             begin(entry, packet.time_ns, shared, observer);
         }
         if let Some(mut turn) = turn(entry, side, packet.time_ns, shared) {
+            if zeros > 0 {
+                turn.data(turn.stream.next, &[0; PADDING as usize][..zeros], 0);
+            }
             if length > 0 {
                 turn.data(sequence, packet.payload, packet.cut);
+                if ahead {
+                    turn.extra.application.answered_early(side);
+                }
             }
             if is_fin {
                 turn.fin(end);
@@ -750,14 +798,44 @@ fn segment<A: Application>(
     }
 }
 
-/// Takes an RST, which ends both sides if its sequence number can be of this connection.
+/// The most padding of a frame: up to the 60 bytes that Ethernet requires, behind 54 bytes of headers.
+const PADDING: u32 = 6;
+
+/// Looks whether the payload of a segment is padding that a middlebox took for payload: then the result is `None`.
+/// Otherwise it is the number of such bytes before this segment that were payload, as it goes on behind them.
+#[cold]
+fn padding(conversation: &mut Conversation, side: Side, packet: &Packet<'_>, sequence: u32) -> Option<usize> {
+    /// The frame, with a tag of a VLAN.
+    const FRAME: u32 = 64;
+    let flag = PADDED << side.index();
+    let was_padded = conversation.flags & flag != 0;
+    let behind = sequence.wrapping_sub(conversation.streams[side.index()].next);
+    if packet.flags == ACK
+        && behind == 0
+        && conversation.has_started(side)
+        && packet.wire_len <= FRAME
+        && !packet.payload.is_empty()
+        && packet.cut == 0
+        && packet.payload.iter().all(|&byte| byte == 0)
+        && !was_padded
+    {
+        conversation.flags |= flag;
+        return None;
+    }
+    conversation.flags &= !flag;
+    Some(if was_padded && behind <= PADDING { behind as usize } else { 0 })
+}
+
+/// Takes an RST, which ends both sides if its sequence number is the next one.
 #[cold]
 fn reset<A: Application>(entry: &mut Entry<A>, side: Side, packet: &Packet<'_>, shared: &mut Shared<A::Found>) {
     let Conversation { streams, marks, .. } = &mut entry.conversation;
     if marks.iter().all(|marks| marks.has(ENDED)) {
         return;
     }
-    if !streams[side.index()].is_plausible(marks[side.index()], packet.sequence) {
+    let stream = &streams[side.index()];
+    let last = entry.extra.as_ref().and_then(|extra| extra.last(side)).unwrap_or(stream.next);
+    if !stream.is_reset(marks[side.index()], packet.sequence, last) {
         shared.counts.implausible += 1;
         return;
     }

@@ -38,6 +38,9 @@ pub(super) trait Parser: fmt::Debug + Sized {
     /// Takes a gap in a stream. Datagrams have none.
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>);
 
+    /// What this side has just sent was sent behind bytes of the other side that have not come.
+    fn answered_early(&mut self, _side: Side) {}
+
     /// Takes the end of a side.
     fn end(&mut self, side: Side, time_ns: u64, out: &mut Vec<Event>);
 
@@ -168,6 +171,12 @@ macro_rules! protocols {
                         <$parser>::end(parser, side, time_ns, out);
                         Next::of(&**parser)
                     })?)*
+                }
+            }
+
+            fn answered_early(&mut self, side: Side) {
+                match self {
+                    $($(Self::$protocol(parser) => <$parser>::answered_early(parser, side),)?)*
                 }
             }
 

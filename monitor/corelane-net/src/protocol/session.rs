@@ -227,6 +227,12 @@ impl Application for Session {
         }
     }
 
+    fn answered_early(&mut self, side: Side) {
+        if let State::Read(reader) = &mut self.state {
+            reader.answered_early(side);
+        }
+    }
+
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, out: &mut Vec<Event>) {
         self.keep();
         match &mut self.state {

@@ -6,6 +6,7 @@ use corelane_net::decode::{Packet, TCP, Tunnel, UDP, mapped};
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
 pub(crate) const RST: u8 = 0x04;
+pub(crate) const PSH: u8 = 0x08;
 pub(crate) const ACK: u8 = 0x10;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -30,6 +31,8 @@ pub(crate) struct Notes {
     pub(crate) places: Vec<usize>,
     /// The times that gaps and ends were given.
     pub(crate) late_ns: Vec<u64>,
+    /// The sides whose bytes came before those that they answer.
+    pub(crate) early: Vec<Side>,
     /// Wants no more once it has so many events.
     pub(crate) enough: Option<usize>,
 }
@@ -67,6 +70,10 @@ impl Application for Notes {
         assert!(self.wants(side), "not wanted any more");
         self.places.push(bytes.as_ptr() as usize);
         self.events.push(data(side, bytes));
+    }
+
+    fn answered_early(&mut self, side: Side) {
+        self.early.push(side);
     }
 
     fn gap(&mut self, side: Side, time_ns: u64, missing: u64, (): &mut ()) {
@@ -215,7 +222,7 @@ impl Tcp {
 
     /// Payload that acknowledges nothing new.
     pub(crate) fn send<'a>(&self, side: Side, at: i64, payload: &'a [u8]) -> Packet<'a> {
-        self.at(side, at, 0, ACK, payload)
+        self.at(side, at, 0, PSH | ACK, payload)
     }
 
     pub(crate) fn syn(&self) -> Packet<'static> {

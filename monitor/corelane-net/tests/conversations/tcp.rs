@@ -359,15 +359,124 @@ fn an_rst_ends_both_sides_with_what_was_held_back() {
     assert_eq!(over.reason, Reason::Reset);
 }
 
+/// RFC 5961, 3.2, as far as an observer knows which byte is next at the other end.
 #[test]
-fn an_rst_from_nowhere_ends_nothing() {
+fn an_rst_counts_only_with_the_number_of_the_next_byte() {
+    // The client has sent 100 bytes, of which 40 are acknowledged, and 50 more behind a hole of 10.
+    let play = |at: i64| {
+        let (mut bench, tcp) = opened();
+        bench.take(&tcp.send(Originator, 0, &[b'a'; 100]));
+        bench.take(&tcp.at(Responder, 0, 40, ACK, b""));
+        bench.take(&tcp.send(Originator, 110, &[b'c'; 50]));
+        bench.take(&tcp.at(Originator, at, 0, RST, b""));
+        let counts = *bench.table.counts();
+        assert_eq!(counts.reset + counts.implausible, 1, "{at}");
+        bench.take(&tcp.send(Originator, 100, &[b'b'; 10]));
+        let (notes, over) = bench.only();
+        assert_eq!(over.reason == Reason::Reset, counts.reset == 1);
+        assert_eq!(notes.bytes(Originator).contains(&Some(b'b')), counts.reset == 0, "{at}");
+        counts.reset == 1
+    };
+    for at in [40, 41, 99, 100, 101, 160, 161] {
+        assert!(play(at), "{at}");
+    }
+    for at in [0, 39, 162, 500_000, -500_000, 1 << 30, -(1 << 30)] {
+        assert!(!play(at), "{at}");
+    }
+    // Behind a FIN, which has a number, too.
+    for at in [2, 3, 4, 5] {
+        let (mut bench, tcp) = opened();
+        bench.take(&tcp.at(Originator, 0, 0, FIN | ACK, b"end"));
+        bench.take(&tcp.at(Responder, 0, 4, ACK, b"answer"));
+        bench.take(&tcp.at(Originator, at, 0, RST, b""));
+        assert_eq!(bench.table.counts().reset, u64::from(at == 3 || at == 4), "{at}");
+    }
+    // Where only one direction was captured, what lies before is not known.
+    let (mut bench, tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.send(Originator, 0, b"abc"));
+    bench.take(&tcp.at(Originator, 500_000, 0, RST, b""));
+    bench.take(&tcp.at(Originator, 3, 0, RST, b""));
+    assert_eq!((bench.table.counts().reset, bench.table.counts().implausible), (1, 1));
+    // A side that has sent nothing so far.
+    let (mut bench, tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.at(Originator, 0, 7, ACK, b"abc"));
+    bench.take(&tcp.at(Responder, 7, 0, RST, b""));
+    assert_eq!(bench.table.counts().reset, 1);
+}
+
+/// Whatever the first SYN-ACK was, forged or one that was lost on its way.
+#[test]
+fn the_syn_ack_counts_that_the_client_acknowledges() {
+    for first in [3_000_000_000, 4990, 5100] {
+        for acknowledged in [true, false] {
+            let (mut bench, tcp) = (Bench::new(), Tcp::default());
+            let other = Tcp { first: [1000, first], ..tcp.clone() };
+            bench.take(&tcp.syn());
+            bench.take(&other.syn_ack());
+            bench.take(&tcp.syn_ack());
+            if acknowledged {
+                bench.take(&tcp.at(Originator, 0, 0, ACK, b""));
+                // What comes then is forged.
+                bench.take(&Tcp { first: [1000, 2_000_000_000], ..tcp.clone() }.syn_ack());
+            }
+            bench.take(&tcp.send(Originator, 0, b"question"));
+            bench.take(&tcp.send(Responder, 0, b"answer"));
+            let (notes, over) = bench.only();
+            assert_eq!(notes.bytes(Responder), b"answer".map(Some), "{first} {acknowledged}");
+            assert_eq!((notes.bytes(Originator).len(), over.missed), (8, [0, 0]));
+        }
+    }
+    // The first may be the right one, too.
+    let (mut bench, tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.syn());
+    bench.take(&tcp.syn_ack());
+    bench.take(&Tcp { first: [1000, 77], ..tcp.clone() }.syn_ack());
+    bench.take(&tcp.at(Originator, 0, 0, ACK, b"question"));
+    bench.take(&tcp.send(Responder, 0, b"answer"));
+    assert_eq!(bench.only().0.bytes(Responder), b"answer".map(Some));
+}
+
+/// A middlebox that counts the padding of a short frame as payload.
+#[test]
+fn zero_bytes_of_an_acknowledgment_are_padding_unless_the_next_segment_is_behind_them() {
+    for length in 1..=6_usize {
+        let zeros = &[0; 6][..length];
+        for behind in [0, length] {
+            let (mut bench, tcp) = opened();
+            bench.take(&tcp.at(Originator, 0, 0, ACK, zeros));
+            assert_eq!(bench.log.begun, 0);
+            bench.take(&tcp.send(Originator, behind as i64, b"hello"));
+            bench.take(&tcp.at(Responder, 0, (behind + 5) as i64, ACK, zeros));
+            bench.take(&tcp.at(Responder, behind as i64, 0, PSH | ACK, b"answer"));
+            bench.take(&tcp.at(Originator, (behind + 5) as i64, (behind + 6) as i64, ACK, zeros));
+            bench.take(&tcp.at(Originator, (behind + 5) as i64, (behind + 6) as i64, ACK | FIN, b""));
+            let (notes, over) = bench.only();
+            let with = |text: &[u8]| [&zeros[..behind], text].concat().into_iter().map(Some).collect::<Vec<_>>();
+            assert_eq!(notes.bytes(Originator), with(b"hello"), "{length} {behind}");
+            assert_eq!((notes.bytes(Responder), over.missed), (with(b"answer"), [0, 0]), "{length} {behind}");
+        }
+    }
+    // What is pushed, longer, no zeros or in a longer frame is payload.
+    let (bytes, long) = ([0; 7], 100);
+    for (payload, flags, wire_len) in
+        [(&bytes[..2], PSH | ACK, 56), (&bytes[..], ACK, 61), (b"\0a", ACK, 56), (&bytes[..2], ACK, long)]
+    {
+        let (mut bench, tcp) = opened();
+        let mut packet = tcp.at(Originator, 0, 0, flags, payload);
+        packet.wire_len = wire_len;
+        bench.take(&packet);
+        assert_eq!(bench.only().0.bytes(Originator).len(), payload.len());
+    }
+}
+
+#[test]
+fn an_application_learns_that_an_answer_came_before_its_question() {
     let (mut bench, tcp) = opened();
-    bench.take(&tcp.at(Originator, 1 << 30, 0, RST, b""));
-    bench.take(&tcp.at(Originator, -(1 << 30), 0, RST, b""));
-    assert_eq!((bench.table.counts().reset, bench.table.counts().implausible), (0, 2));
-    bench.take(&tcp.send(Originator, 0, b"ab"));
-    let (notes, over) = bench.only();
-    assert_eq!((notes.bytes(Originator).len(), over.reason), (2, Reason::CaptureEnded));
+    bench.take(&tcp.at(Responder, 0, 8, ACK, b"answer"));
+    bench.take(&tcp.at(Originator, 0, 0, ACK, b"question"));
+    bench.take(&tcp.at(Responder, 6, 8, ACK, b"more"));
+    let (notes, _) = bench.only();
+    assert_eq!(notes.early, [Responder]);
 }
 
 #[test]
@@ -648,14 +757,34 @@ fn a_handshake_that_comes_again_changes_nothing() {
     assert_eq!((notes.bytes(Originator).len(), over.packets, over.missed), (2, [5, 2], [0, 0]));
 }
 
+/// TCP Fast Open, RFC 7413.
 #[test]
-fn payload_on_a_syn_is_a_gap_if_it_does_not_come_again() {
+fn payload_on_a_syn_counts_as_far_as_it_is_acknowledged() {
+    let syn = |bench: &mut Bench, tcp: &Tcp| bench.take(&tcp.at(Originator, -1, 0, SYN, b"early"));
+    for taken in 0..=5 {
+        let (mut bench, tcp) = (Bench::new(), Tcp::default());
+        syn(&mut bench, &tcp);
+        syn(&mut bench, &tcp);
+        bench.take(&tcp.at(Responder, -1, taken, SYN | ACK, b"answer"));
+        bench.take(&tcp.at(Originator, taken, 6, ACK, &b"earlylater"[taken as usize..]));
+        let (notes, over) = bench.only();
+        assert_eq!(notes.bytes(Originator), b"earlylater".map(Some), "{taken}");
+        let first = if taken == 0 { data(Responder, "answer") } else { data(Originator, &b"early"[..taken as usize]) };
+        assert_eq!((&notes.events[0], over.missed), (&first, [0, 0]), "{taken}");
+    }
+    // Where the SYN-ACK was not captured, what comes first shows it.
+    for from in [Originator, Responder] {
+        let (mut bench, tcp) = (Bench::new(), Tcp::default());
+        syn(&mut bench, &tcp);
+        let packet = if from == Originator { tcp.send(from, 5, b"later") } else { tcp.at(from, 0, 5, ACK, b"answer") };
+        bench.take(&packet);
+        assert_eq!(bench.only().0.events[..2], [data(Originator, "early"), data(from, packet.payload)]);
+    }
+    // One that is not taken is sent again, and may be another.
     let (mut bench, tcp) = (Bench::new(), Tcp::default());
-    bench.take(&tcp.at(Originator, -1, 0, SYN, b"early"));
-    bench.take(&tcp.at(Responder, -1, 5, SYN | ACK, b"answer"));
-    bench.take(&tcp.at(Originator, 5, 6, ACK, b"later"));
-    let (notes, _) = bench.only();
-    assert_eq!(notes.events[..3], [data(Responder, "answer"), Event::Gap(Originator, 5), data(Originator, "later")]);
+    syn(&mut bench, &tcp);
+    bench.take(&tcp.send(Originator, 0, b"other"));
+    assert_eq!(bench.only().0.bytes(Originator), b"other".map(Some));
 }
 
 #[test]

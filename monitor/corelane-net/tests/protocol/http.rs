@@ -1,7 +1,7 @@
 //! HTTP/1: framing, pairing, gaps, bounds.
 
 use crate::support::{C, S, Step, data, exchanges, identified, run, short, shorts};
-use corelane_net::conversation::Application;
+use corelane_net::conversation::{Application, Side};
 use corelane_net::protocol::{Carrier, Detail, Event, Protocol, Session};
 
 fn get(url: &str) -> Step {
@@ -275,6 +275,31 @@ fn a_gap_that_held_requests_back_does_not_shift_the_pairs() {
         (S, ok("dddd")),
     ]);
     assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "- > 200 3", "GET /4 0 > 200 4"]);
+}
+
+/// Its packet acknowledged them, so that they were sent before.
+#[test]
+fn requests_that_were_recorded_behind_their_responses_take_them() {
+    use corelane_net::protocol::Session;
+    let mut session = Session::new(Carrier::Stream);
+    let mut events = Vec::new();
+    let ok = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+    session.data(S, 0, ok, &mut events);
+    session.answered_early(S);
+    session.data(S, 1, ok, &mut events);
+    session.answered_early(S);
+    session.data(C, 2, b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n", &mut events);
+    session.data(S, 3, ok, &mut events);
+    session.data(C, 4, b"GET /later HTTP/1.1\r\n\r\n", &mut events);
+    for side in Side::BOTH {
+        session.end(side, 5, &mut events);
+    }
+    let exchange = |event: &Event| match event {
+        Event::Http(exchange) => Some(short(exchange)),
+        _ => None,
+    };
+    let found: Vec<_> = events.iter().filter_map(exchange).collect();
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > 200 1", "- > 200 1", "GET /later 0 > -"]);
 }
 
 #[test]

@@ -61,8 +61,8 @@ struct Waiting {
     response: Option<Response>,
     /// The response and its body are there, or will not be.
     answered: bool,
-    /// The response came when a request's head was under way.
-    under_way: bool,
+    /// The response came before its request was whole: that was sent before, and is late or under way.
+    is_early: bool,
     /// Bytes of the texts of both.
     texts: usize,
 }
@@ -177,6 +177,13 @@ impl Parser for Http {
                     self.held_back_ns = Some(time_ns);
                 }
             }
+        }
+    }
+
+    fn answered_early(&mut self, side: Side) {
+        if side != self.client {
+            let early = |exchange: &&mut Waiting| exchange.request.is_none() && !exchange.asked;
+            self.waiting.iter_mut().filter(early).for_each(|exchange| exchange.is_early = true);
         }
     }
 
@@ -433,7 +440,7 @@ impl Http {
         let time_ns = request.time_ns;
         let early = self.waiting.iter().position(|exchange| exchange.request.is_none() && !exchange.asked);
         let at = match early {
-            Some(early) if self.held_back_ns == Some(time_ns) || self.waiting[early].under_way => early,
+            Some(early) if self.held_back_ns == Some(time_ns) || self.waiting[early].is_early => early,
             _ => {
                 // Responses that came before this request was sent.
                 for exchange in &mut self.waiting {
@@ -469,8 +476,8 @@ impl Http {
             self.waiting[lost].answered = true;
         }
         let at = at.unwrap_or_else(|| {
-            let under_way = self.halves[self.client.index()].state == State::Head;
-            self.push(Waiting { under_way, ..Waiting::default() }, out);
+            let is_early = self.halves[self.client.index()].state == State::Head;
+            self.push(Waiting { is_early, ..Waiting::default() }, out);
             self.waiting.len() - 1
         });
         let exchange = &mut self.waiting[at];
