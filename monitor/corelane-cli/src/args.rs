@@ -353,7 +353,7 @@ pub(crate) struct Outputs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Adds scans by FIN, NULL, Xmas and UDP probes to the JSON report, as `probe_scans`; text and EVE have them anyway
+    /// Adds scans by UDP and by odd flags (FIN, NULL, Xmas, ...) to the JSON report, as `probe_scans`; text and EVE have them anyway
     #[arg(long)]
     pub(crate) probes: bool,
 
@@ -383,6 +383,10 @@ pub(crate) struct Outputs {
     /// Which events; with `alert` alone payload is not inspected [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = events(), requires = "eve")]
     pub(crate) eve_types: Vec<Events>,
+
+    /// Whether connections that were refused or not answered are `flow` events too; in a flood each SYN is one
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = OnOff::On, requires = "eve")]
+    pub(crate) eve_attempts: OnOff,
 
     /// Writes how long it took, as JSON
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

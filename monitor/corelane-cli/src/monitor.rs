@@ -356,7 +356,13 @@ fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inhe
 fn inspection(arguments: &MonitorArguments) -> Inspection {
     let outputs = &arguments.outputs;
     let facts = outputs.html.is_some() || outputs.screen;
-    Inspection { events: arguments.events(), payload: needs_payload(arguments), facts, ..Inspection::default() }
+    Inspection {
+        events: arguments.events(),
+        attempts: outputs.eve_attempts == OnOff::On,
+        payload: needs_payload(arguments),
+        facts,
+        ..Inspection::default()
+    }
 }
 
 /// Whether anything asks for more of packets than their headers, but for a copy of them.

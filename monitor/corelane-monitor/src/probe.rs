@@ -15,18 +15,23 @@ pub enum Probe {
     Xmas,
     /// A UDP datagram.
     Udp,
+    /// A TCP segment with SYN and FIN, without ACK and RST.
+    SynFin,
+    /// A TCP segment with other flags that no stack sends before a connection: FIN with PSH or URG, PSH, URG, or SYN and
+    /// RST.
+    Odd,
 }
 
 impl Probe {
     /// Every kind.
-    pub const ALL: [Probe; 4] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp];
+    pub const ALL: [Probe; 6] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp, Probe::SynFin, Probe::Odd];
 
     /// The kind with this number, from 1 on.
     pub(crate) fn of_number(number: u32) -> Option<Probe> {
         Probe::ALL.get((number as usize).wrapping_sub(1)).copied()
     }
 
-    /// The number of the kind, 1 to 4; 0 stands for a SYN.
+    /// The number of the kind, 1 to 6; 0 stands for a SYN, and 7 for none of these.
     pub(crate) const fn number(self) -> u32 {
         self as u32 + 1
     }
@@ -40,6 +45,8 @@ impl fmt::Display for Probe {
             Probe::Null => "NULL",
             Probe::Xmas => "Xmas",
             Probe::Udp => "UDP",
+            Probe::SynFin => "SYN+FIN",
+            Probe::Odd => "odd flags",
         })
     }
 }
@@ -53,6 +60,7 @@ mod tests {
         for probe in Probe::ALL {
             assert_eq!(Probe::of_number(probe.number()), Some(probe));
         }
-        assert_eq!((Probe::of_number(0), Probe::of_number(5)), (None, None));
+        assert_eq!((Probe::of_number(0), Probe::of_number(8)), (None, None));
+        assert_eq!(Probe::of_number(7), None, "stands for something else in keys");
     }
 }

@@ -1,10 +1,10 @@
-//! Probes other than a SYN: FIN, NULL and Xmas segments, and UDP datagrams without an answer.
+//! Probes other than a SYN: segments with flags that no stack sends, and UDP datagrams without an answer.
 //!
 //! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port). A key counts
 //! once, at the time of its earliest probe. Only packets of the address pair are examined, in the order of the file.
 //!
-//! 1. A TCP segment that begins its flow is a failed probe at once if it has FIN alone (FIN scan), no flag (NULL), or
-//!    FIN, PSH and URG (Xmas), ECN's bits aside. No stack sends such a segment before it has a connection, and RFC 9293
+//! 1. A TCP segment that begins its flow is a failed probe at once if, ECN's bits aside, it has FIN alone (FIN scan), no
+//!    flag (NULL), FIN, PSH and URG (Xmas), SYN and FIN, SYN and RST, or others of these without ACK. No stack sends such a segment before it has a connection, and RFC 9293
 //!    (section 3.10.7) answers it with an RST or not at all. If any other packet of the flow came before it, the
 //!    segment counts as a part of that conversation.
 //! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows, at
@@ -29,7 +29,7 @@ use crate::slot::Slot;
 use crate::table::Table;
 use bytemuck::Zeroable;
 use corelane_net::decode::UDP;
-use corelane_net::decode::flags::{FIN, PSH, URG};
+use corelane_net::decode::flags::{ACK, FIN, PSH, RST, SYN, URG};
 
 /// The mask of all flags but those of ECN.
 const FLAGS: u8 = 0x3f;
@@ -40,6 +40,10 @@ const fn of_flags(flags: u8) -> Option<Probe> {
         FIN => Some(Probe::Fin),
         0 => Some(Probe::Null),
         XMAS => Some(Probe::Xmas),
+        flags if flags & ACK != 0 => None,
+        flags if flags & (SYN | FIN | RST) == SYN | FIN => Some(Probe::SynFin),
+        flags if flags & (SYN | RST) == SYN | RST => Some(Probe::Odd),
+        flags if flags & (SYN | RST) == 0 => Some(Probe::Odd),
         _ => None,
     }
 }
@@ -197,10 +201,27 @@ mod tests {
             assert_eq!(of_flags(ecn), Some(Probe::Null));
             assert_eq!(of_flags(0x29 | ecn), Some(Probe::Xmas));
         }
-        let probes = [0x00, 0x01, 0x29];
-        for flags in (0..=FLAGS).filter(|flags| !probes.contains(flags)) {
+        for (flags, probe) in [
+            (0x03, Probe::SynFin),
+            (0x2b, Probe::SynFin),
+            (0x06, Probe::Odd),
+            (0x07, Probe::Odd),
+            (0x08, Probe::Odd),
+            (0x09, Probe::Odd),
+            (0x20, Probe::Odd),
+            (0x21, Probe::Odd),
+            (0x28, Probe::Odd),
+        ] {
+            assert_eq!(of_flags(flags), Some(probe), "{flags:#x}");
+        }
+        // What stacks send: all with ACK, an RST, a SYN, which PSH and URG do not change.
+        let sent =
+            (0x10..=FLAGS).filter(|flags| flags & ACK != 0).chain([0x02, 0x0a, 0x22, 0x2a, 0x04, 0x05, 0x0c, 0x24]);
+        for flags in sent {
             assert_eq!(of_flags(flags), None, "{flags:#x}");
-            assert_eq!(PROBING >> flags & 1, 0, "{flags:#x}");
+        }
+        for flags in 0..=FLAGS {
+            assert_eq!(PROBING >> flags & 1 == 1, of_flags(flags).is_some(), "{flags:#x}");
         }
     }
 }

@@ -18,6 +18,13 @@ pub(crate) struct Flow<'a> {
     pub(crate) ending: &'a Ending,
 }
 
+impl<'a> Flow<'a> {
+    /// What the event says of a conversation that has brought no payload.
+    pub(crate) fn without_payload(ending: &'a Ending) -> Self {
+        Self { protocol: None, before: None, payload: false, transactions: 0, ending }
+    }
+}
+
 /// Writes the event of a conversation whose client is at this side.
 pub(crate) fn write(
     line: &mut Vec<u8>,
@@ -84,11 +91,20 @@ fn write_tcp(tcp: &mut Object<'_>, conversation: &Conversation, client: Side, en
     ];
     flags.into_iter().for_each(|(name, flag)| tcp.flag(name, all & flag != 0));
     let state = match conversation.state() {
+        State::New if to_client & SYN != 0 => "syn_recv",
+        State::New if to_server & SYN != 0 => "syn_sent",
         State::New => "none",
         State::Established => "established",
         State::Closed => "closed",
     };
     tcp.text(key!("state"), state);
+    // An attempt that led to nothing, in Zeek's words.
+    let attempt = match (to_server, to_client) {
+        (SYN, 0) => Some("S0"),
+        (SYN, answer) if answer & (SYN | RST) == RST => Some("REJ"),
+        _ => None,
+    };
+    tcp.some_text(key!("conn_state"), attempt);
     tcp.flag(key!("ts_gap"), ending.missed[client.index()] > 0);
     tcp.flag(key!("tc_gap"), ending.missed[client.other().index()] > 0);
 }

@@ -95,6 +95,8 @@ use corelane_net::{conversation, defrag};
 pub struct Inspection {
     /// The events that are written.
     pub events: Events,
+    /// Whether connections that were refused or not answered are flows among them: in a flood each packet is one.
+    pub attempts: bool,
     /// The limits of the conversations of each of the 256 partitions.
     pub conversations: conversation::Limits,
     /// The limits of the fragments of each partition.
@@ -112,6 +114,7 @@ impl Default for Inspection {
     fn default() -> Self {
         Inspection {
             events: Events::ALL,
+            attempts: true,
             conversations: conversation::Limits::default(),
             fragments: defrag::Limits::default(),
             payload: true,

@@ -28,6 +28,8 @@ pub(super) struct Records<'a> {
     pub(super) named: &'a mut u64,
     /// The events that are written.
     pub(super) wanted: Events,
+    /// Whether attempts that led to nothing are flows among them.
+    pub(super) attempts: bool,
     pub(super) lines: &'a mut Lines,
     pub(super) findings: &'a mut Findings,
     /// If facts for people are gathered.
@@ -53,6 +55,13 @@ impl Observer<Talk> for Records<'_> {
         self.events(Subject { conversation, tunnel }, talk, found, self.key.packet_number());
     }
 
+    fn attempted(&mut self, attempt: &Conversation, ending: &Ending) {
+        if self.attempts && self.wanted.has(Events::FLOW) {
+            let name = self.name(attempt);
+            self.flow(attempt, Side::Originator, name.as_ref(), &eve::flow::Flow::without_payload(ending));
+        }
+    }
+
     fn over(&mut self, conversation: &Conversation, ending: &Ending, talk: Option<Talk>, found: &mut Vec<Event>) {
         let subject = Subject { conversation, tunnel: ending.tunnel.as_ref() };
         let payload = talk.is_some();
@@ -75,13 +84,21 @@ impl Observer<Talk> for Records<'_> {
         }
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, before, payload, transactions, ending };
-            let header = header(subject, client, name.as_ref(), conversation.last_ns(), None);
-            self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, &flow));
+            self.flow(conversation, client, name.as_ref(), &flow);
         }
     }
 }
 
 impl Records<'_> {
+    /// Writes the event of a conversation that is over.
+    fn flow(&mut self, conversation: &Conversation, client: Side, name: Option<&Name>, flow: &eve::flow::Flow<'_>) {
+        let subject = Subject { conversation, tunnel: flow.ending.tunnel.as_ref() };
+        // A group of hosts is no client.
+        let client = if conversation.end(client).ip().is_multicast() { client.other() } else { client };
+        let header = header(subject, client, name, conversation.last_ns(), None);
+        self.lines.push(self.key, |line| eve::flow::write(line, &header, conversation, client, flow));
+    }
+
     /// The name of a conversation, if any event of it is written.
     fn name(&mut self, conversation: &Conversation) -> Option<Name> {
         (self.wanted.has(Events::MESSAGES) || self.wanted.has(Events::FLOW)).then(|| {

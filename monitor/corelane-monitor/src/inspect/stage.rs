@@ -12,7 +12,6 @@ use crate::analyzer::SubAnalyzer;
 use crate::analyzer::kept::Trials;
 use crate::continuous::{Continuous, Detector, SIFTED, SLOTS};
 use crate::dispatch::Sink;
-use crate::eve::Events;
 use crate::facts::{Gatherer, Lists, StageFacts};
 use crate::findings::Findings;
 use crate::hash::HashKeys;
@@ -183,13 +182,14 @@ impl Cell {
         &'a mut self,
         partition: u8,
         key: Key,
-        wanted: Events,
+        inspection: &Inspection,
         lines: &'a mut Lines,
         findings: &'a mut Findings,
         facts: &'a mut Option<Box<Gatherer>>,
     ) -> (&'a mut Partition<Talk>, Records<'a>) {
         let facts = facts.as_deref_mut().map(|facts| facts.of(partition));
-        let records = Records { key, partition, named: &mut self.named, wanted, lines, findings, facts };
+        let Inspection { events: wanted, attempts, .. } = *inspection;
+        let records = Records { key, partition, named: &mut self.named, wanted, attempts, lines, findings, facts };
         (&mut self.partition, records)
     }
 }
@@ -355,7 +355,7 @@ impl<'a> Stage<'a> {
         });
         let key = Key::packet(number, partition);
         let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
-        let (state, mut records) = cell.split(partition, key, inspection.events, lines, findings, facts);
+        let (state, mut records) = cell.split(partition, key, inspection, lines, findings, facts);
         state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
     }
 
@@ -455,7 +455,7 @@ impl<'a> Stage<'a> {
             cell.measure();
             let key = Key::mark(number, step, partition);
             let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
-            let (state, mut records) = cell.split(partition, key, self.inspection.events, lines, findings, facts);
+            let (state, mut records) = cell.split(partition, key, &self.inspection, lines, findings, facts);
             act(state, &mut records);
         }
     }

@@ -92,8 +92,8 @@ fn list<'a>(all: impl Iterator<Item = &'a u16> + Clone) -> String {
 pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
     page.raw(
-        "<h2 id=\"scans\">Scans</h2><p class=\"soft\">Looked for: attempts to connect by TCP, and probes by UDP, FIN, \
-         NULL and Xmas; not pings (ICMP) and not ACK segments.</p>",
+        "<h2 id=\"scans\">Scans</h2><p class=\"soft\">Looked for: attempts to connect by TCP, and probes by UDP and by \
+         odd flags (FIN, NULL, Xmas and others); not pings (ICMP) and not ACK segments.</p>",
     );
     if facts.stories.is_empty() {
         page.raw(
@@ -213,7 +213,7 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
     page.raw(
         "<p class=\"soft\">Each port of a host counts once, without retries. “TCP” is by attempts to connect, \
          half-open or not: failed if an RST came or no answer. A UDP probe failed if no datagram came back, refused \
-         or lost; a FIN, NULL or Xmas probe whatever came. “Open” is what answered; what failed first and answered \
+         or lost; one by odd flags whatever came. “Open” is what answered; what failed first and answered \
          later is only among the ports served. “Mostly” is the shortest time that holds nine of ten attempts, \
          answered ones too; “First” and “Last” are of all.</p>",
     );

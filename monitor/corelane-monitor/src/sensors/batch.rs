@@ -10,7 +10,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 4 | `CLB`, version 1 |
+//! | 4 | `CLB`, version 2 |
 //! | 1 | 1: more batches of this time follow; 2: the sensor's run has ended |
 //! | 1 + n | the sensor's name |
 //! | 8, 8 | epoch, later for each run; sequence in it, from 0 |
@@ -22,7 +22,7 @@
 //! A failure in a section is a byte of flags, then what differs from the one before: source, destination, port (in
 //! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
-//! that was rejected, 2 to 5 an unanswered FIN, NULL, Xmas or UDP probe, 9 a UDP port that answered.
+//! that was rejected, 2 to 7 an unanswered probe of a kind from 1 on, 12 a UDP port that answered.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
@@ -32,7 +32,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The version of the format.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The most bytes of a batch; a sensor makes several of more. NATS takes messages of 1 MiB, unless told otherwise.
 pub const MOST_BYTES: usize = 512 << 10;
 
@@ -179,7 +179,7 @@ fn outcome(report: &StateReport) -> Option<u8> {
     match report.content() {
         Content::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
         Content::Failed(Some(probe)) => Some(1 + probe.number() as u8),
-        Content::Answered(probe) => Some(5 + probe.number() as u8),
+        Content::Answered(probe) => Some(8 + probe.number() as u8),
         Content::Sent { .. } => None,
     }
 }
@@ -190,8 +190,8 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
     match outcome {
         0 => Some((None, UNANSWERED)),
         1 => Some((None, Verdict::Failed(Failure::Rejected))),
-        2..=5 => Some((probe(outcome - 1)?, UNANSWERED)),
-        _ => Some((probe(outcome - 5)?, Verdict::Answered)),
+        2..=8 => Some((probe(outcome - 1)?, UNANSWERED)),
+        _ => Some((probe(outcome - 8)?, Verdict::Answered)),
     }
 }
 
@@ -485,7 +485,13 @@ mod tests {
 
     fn reports() -> impl Strategy<Value = Vec<StateReport>> {
         let time = prop_oneof![SINCE..SINCE + STEP_NS, Just(SINCE + STEP_NS), Just(0)];
-        let one = (any::<bool>(), (0..4_u8, any::<u8>()), prop_oneof![0..3_u16, any::<u16>()], time, 0..10_u8);
+        let one = (
+            any::<bool>(),
+            (0..4_u8, any::<u8>()),
+            prop_oneof![0..3_u16, any::<u16>()],
+            time,
+            prop_oneof![0..8_u8, 9..15_u8],
+        );
         let one = one.prop_map(|(is_v6, ends, port, time_ns, outcome)| report(is_v6, ends, port, time_ns, outcome));
         prop::collection::vec(one, 0..200)
     }
@@ -549,10 +555,10 @@ mod tests {
             (BatchError::NotABatch, BatchError::NotABatch, BatchError::NotABatch)
         );
         let mut other = whole.clone();
-        other[3] = 2;
+        other[3] = 3;
         assert_eq!(
             error(&other).to_string(),
-            "a batch of version 2, and this program reads version 1; update the older one"
+            "a batch of version 3, and this program reads version 2; update the older one"
         );
         // The report itself is its last bytes: its outcome is none.
         let mut other = whole.clone();

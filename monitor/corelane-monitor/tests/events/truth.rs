@@ -67,7 +67,7 @@ impl Found {
             }
             // Compared in `wire.rs`; what tshark counts here are packets.
             "ssh" => self.count("ssh", true),
-            "flow" => self.count("flows", true),
+            "flow" => self.count("flows", event["tcp"]["conn_state"].is_null()),
             other => panic!("{other}"),
         }
     }

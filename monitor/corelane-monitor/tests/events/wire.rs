@@ -1,4 +1,4 @@
-//! Events of SSH, from captures and from hand-made packets, and of TLS behind STARTTLS.
+//! Events of hand-made packets: of SSH, which also captures give, of TLS behind STARTTLS, and flows.
 
 use crate::captures_folder::captures;
 use crate::support::{of, of_bytes, plan};
@@ -13,12 +13,21 @@ fn connection(port: u16, pieces: &[(bool, &[u8])]) -> Vec<u8> {
 
 /// The same with the second of each packet.
 fn connection_at(port: u16, pieces: &[(bool, &[u8])], second: impl Fn(u32) -> u32) -> Vec<u8> {
-    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
-    let mut next = [100_u32, 500];
     let opening: [(bool, u8, &[u8]); 3] = [(true, 0x02, b""), (false, 0x12, b""), (true, 0x10, b"")];
     let talk = pieces.iter().map(|&(from_client, bytes)| (from_client, 0x18, bytes));
     let closing: [(bool, u8, &[u8]); 2] = [(true, 0x11, b""), (false, 0x11, b"")];
-    for (number, (from_client, flags, bytes)) in opening.into_iter().chain(talk).chain(closing).enumerate() {
+    segments(port, opening.into_iter().chain(talk).chain(closing), second)
+}
+
+/// Segments with their flags, each with the number behind those before.
+fn segments<'a>(
+    port: u16,
+    segments: impl IntoIterator<Item = (bool, u8, &'a [u8])>,
+    second: impl Fn(u32) -> u32,
+) -> Vec<u8> {
+    let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
+    let mut next = [100_u32, 500];
+    for (number, (from_client, flags, bytes)) in segments.into_iter().enumerate() {
         let (from, to) = if from_client { (0, 1) } else { (1, 0) };
         let mut segment = [[40_000, port][from].to_be_bytes(), [40_000, port][to].to_be_bytes()].concat();
         segment.extend(next[from].to_be_bytes());
@@ -67,6 +76,46 @@ fn a_connection_of_ssh_has_one_event() {
     assert_eq!(ssh["timestamp"], "2023-11-14T22:13:24.000000+0000", "the last that was told");
     assert_eq!((&flow["app_proto"], &flow["flow"]["tx_cnt"]), (&json!("ssh"), &json!(1)));
     assert_eq!(flow.get("app_proto_orig"), None);
+}
+
+#[test]
+fn attempts_that_led_to_nothing_are_flows_unless_they_are_not_wanted() {
+    let capture = |answer: Option<u8>| {
+        let answer = answer.map(|flags| (false, flags, &b""[..]));
+        segments(80, [(true, 2, &b""[..])].into_iter().chain(answer), |number| 1_700_000_000 + number)
+    };
+    for (answer, state, tcp_state, word, reason, packets) in [
+        (None, "new", "syn_sent", json!("S0"), "timeout", 0),
+        (Some(0x14), "closed", "closed", json!("REJ"), "timeout", 1),
+        (Some(0x12), "new", "syn_recv", json!(null), "shutdown", 1),
+    ] {
+        let capture = capture(answer);
+        let found = events(&capture);
+        let [flow] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((&flow["src_ip"], &flow["dest_port"]), (&json!("10.0.0.1"), &json!(80)));
+        assert_eq!((&flow["flow"]["state"], &flow["flow"]["reason"]), (&json!(state), &json!(reason)));
+        assert_eq!((&flow["tcp"]["state"], &flow["tcp"]["conn_state"]), (&json!(tcp_state), &word));
+        assert_eq!((&flow["flow"]["pkts_toclient"], flow.get("app_proto")), (&json!(packets), None));
+        let inspection = Inspection { attempts: false, ..Inspection::default() };
+        let run = of_bytes(&capture, &inspection, &plan(1, 64));
+        assert_eq!(run.events().count(), usize::from(word.is_null()));
+    }
+}
+
+/// An announcement of multicast DNS is a response that nobody asked for.
+#[test]
+fn a_group_of_hosts_is_no_client() {
+    let mut capture = connection(80, &[])[..24].to_vec();
+    let response = b"\0\0\x84\0\0\0\0\x01\0\0\0\0\x01a\x05local\0\0\x01\x80\x01\0\0\0\x78\0\x04\x0a\0\0\x01";
+    let length = 28 + response.len() as u8;
+    capture.extend([0; 8].into_iter().chain([length, 0, 0, 0, length, 0, 0, 0]));
+    capture.extend([0x45, 0, 0, length, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 224, 0, 0, 251]);
+    capture.extend([0x14, 0xe9, 0x14, 0xe9, 0, length - 20, 0, 0]);
+    capture.extend(response);
+    let found = events(&capture);
+    let [dns, flow] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((&dns["event_type"], &flow["app_proto"]), (&json!("dns"), &json!("dns")));
+    assert_eq!((&flow["src_ip"], &flow["flow"]["pkts_toserver"]), (&json!("10.0.0.1"), &json!(1)));
 }
 
 #[test]

@@ -13,6 +13,20 @@ pub(crate) const RST: u8 = 0x04;
 pub(crate) const ACK: u8 = 0x10;
 pub(crate) const XMAS: u8 = 0x29;
 
+/// The kind of a first segment with these flags, whatever those of ECN are.
+pub(crate) fn probe_by(flags: u8) -> Option<Probe> {
+    match flags & !0xc0 {
+        0 => Some(Probe::Null),
+        FIN => Some(Probe::Fin),
+        XMAS => Some(Probe::Xmas),
+        // With PSH and URG or without.
+        0x03 | 0x0b | 0x23 | 0x2b => Some(Probe::SynFin),
+        0x08 | 0x20 | 0x28 | 0x09 | 0x21 => Some(Probe::Odd),
+        0x06 | 0x0e | 0x26 | 0x2e | 0x07 | 0x0f | 0x27 | 0x2f => Some(Probe::Odd),
+        _ => None,
+    }
+}
+
 pub(crate) const SECOND: u64 = 1_000_000_000;
 /// Where hand-made captures begin.
 pub(crate) const START: u64 = 1_000 * SECOND;
@@ -75,12 +89,7 @@ impl Packet {
             IpAddr::V6(address) => address.is_multicast(),
         };
         match self.flags {
-            Some(flags) => match flags & !0xc0 {
-                0 => Some(Probe::Null),
-                FIN => Some(Probe::Fin),
-                XMAS => Some(Probe::Xmas),
-                _ => None,
-            },
+            Some(flags) => probe_by(flags),
             None if to_many => None,
             None if self.source_port < 1024 && self.destination_port >= 1024 => None,
             None if self.hops <= 30 && self.destination_port >= 33_434 => None,

@@ -1,6 +1,6 @@
 //! Probes other than a SYN, rule by rule, and what is none.
 
-use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
+use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, XMAS, probe_by, tcp, udp};
 use corelane_monitor::{Alert, Probe, ProbeScan, Report, Settings};
 use std::net::IpAddr;
 
@@ -10,8 +10,14 @@ const URG: u8 = 0x20;
 const SCANNER: &str = "10.9.9.9 50000";
 
 /// The flags by which each kind probes; `None` is UDP.
-const KINDS: [(Probe, Option<u8>); 4] =
-    [(Probe::Fin, Some(FIN)), (Probe::Null, Some(0)), (Probe::Xmas, Some(XMAS)), (Probe::Udp, None)];
+const KINDS: [(Probe, Option<u8>); 6] = [
+    (Probe::Fin, Some(FIN)),
+    (Probe::Null, Some(0)),
+    (Probe::Xmas, Some(XMAS)),
+    (Probe::SynFin, Some(FIN | SYN)),
+    (Probe::Odd, Some(FIN | PSH)),
+    (Probe::Udp, None),
+];
 
 fn packet(after: u64, from: &str, to: &str, flags: Option<u8>) -> Packet {
     Packet { flags, ..tcp(START + after, from, to, 0) }
@@ -79,7 +85,7 @@ fn kinds_do_not_add_up_and_a_key_counts_once() {
 
 #[test]
 fn a_refused_segment_counts_as_one_that_is_ignored() {
-    for flags in [FIN, 0, XMAS] {
+    for flags in [FIN, 0, XMAS, SYN | FIN, PSH] {
         let mut packets = Vec::new();
         for (i, target) in (0..).zip(ports(30)) {
             packets.push(packet(i * SECOND, SCANNER, &target, Some(flags)));
@@ -98,20 +104,14 @@ fn a_refused_segment_counts_as_one_that_is_ignored() {
 fn only_these_flags_are_probes() {
     for flags in 0..=255_u8 {
         let found = scans(&probes(SCANNER, ports(30), Some(flags)));
-        let expected = match flags & 0x3f {
-            FIN => Some(Probe::Fin),
-            0 => Some(Probe::Null),
-            XMAS => Some(Probe::Xmas),
-            _ => None,
-        };
-        assert_eq!(found.first().map(|found| found.probe), expected, "{flags:#x}");
+        assert_eq!(found.first().map(|found| found.probe), probe_by(flags), "{flags:#x}");
     }
     assert_eq!(XMAS, FIN | PSH | URG);
 }
 
 #[test]
 fn a_segment_behind_others_of_its_flow_is_part_of_a_conversation() {
-    for flags in [FIN, 0, XMAS] {
+    for flags in [FIN, 0, XMAS, SYN | FIN, PSH] {
         for before in [SYN, ACK, PSH | ACK, SYN | ACK, RST] {
             for by_scanner in [true, false] {
                 // At once, so that both are in one batch, or far apart.
@@ -131,7 +131,7 @@ fn a_segment_behind_others_of_its_flow_is_part_of_a_conversation() {
 
 #[test]
 fn what_comes_behind_a_probe_does_not_matter() {
-    for flags in [FIN, 0, XMAS] {
+    for flags in [FIN, 0, XMAS, SYN | FIN, PSH] {
         for behind in [ACK, RST, flags, SYN] {
             for spread in [1, 1000] {
                 let first = ports(30).enumerate().map(|(i, to)| packet(i as u64 * spread, SCANNER, &to, Some(flags)));

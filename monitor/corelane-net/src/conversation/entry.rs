@@ -3,6 +3,7 @@
 use super::key::{Key, Sender};
 use super::side::Side;
 use super::stream::{Extra, Marks, STARTED, Stream};
+use super::syns::Syn;
 use crate::decode::{Packet, TCP, Tunnel};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -147,12 +148,25 @@ impl Conversation {
         self.last_ns = self.last_ns.max(packet.time_ns);
     }
 
-    /// Counts the SYNs that came before the conversation began.
-    pub(super) fn count_syns(&mut self, side: Side, frames: u32, bytes: u32) {
-        let stream = &mut self.streams[side.index()];
-        stream.packets += u64::from(frames);
-        stream.bytes += u64::from(bytes);
-        self.tcp_flags[side.index()] |= crate::decode::flags::SYN;
+    /// Counts the SYNs of the originator that came before the conversation began.
+    pub(super) fn count_syns(&mut self, syn: &Syn) {
+        let [stream, _] = &mut self.streams;
+        stream.packets += u64::from(syn.frames);
+        stream.bytes += u64::from(syn.bytes);
+        self.tcp_flags[0] |= crate::decode::flags::SYN;
+        self.first_ns = self.first_ns.min(syn.first_ns);
+        self.last_ns = self.last_ns.max(syn.last_ns);
+    }
+
+    /// An attempt that led to nothing, and the RST that refused it.
+    pub(super) fn attempt(syn: &Syn, refusal: Option<&Packet<'_>>) -> Self {
+        let mut attempt = Self::new(&syn.key, syn.sender, syn.first_ns);
+        attempt.count_syns(syn);
+        if let Some(refusal) = refusal {
+            attempt.count(Side::Responder, refusal);
+            attempt.class = Class::Closed;
+        }
+        attempt
     }
 
     /// IP protocol number: [`TCP`] or [`UDP`](crate::decode::UDP).

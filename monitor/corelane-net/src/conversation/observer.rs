@@ -24,6 +24,12 @@ pub trait Observer<A: Application> {
         let _ = (conversation, application, tunnel, found);
     }
 
+    /// Takes an attempt to open a connection that led to nothing: its SYNs were refused, which an RST of the responder
+    /// shows, or not answered. It is no conversation, and is not counted as one.
+    fn attempted(&mut self, attempt: &Conversation, ending: &Ending) {
+        let _ = (attempt, ending);
+    }
+
     /// Takes a conversation that is over, with what was found at its end. Its application, if it has one, has received
     /// the end of both sides.
     fn over(&mut self, conversation: &Conversation, ending: &Ending, application: Option<A>, found: &mut A::Found);

@@ -6,15 +6,21 @@
 //! is overwritten if there is no other. So only a flood overwrites traces that matter, and only costs those connections
 //! the time and the count of their SYN. The hash has no secret, as the same traces must be lost in every run.
 //!
-//! Payload on a SYN (TCP Fast Open) is kept, too, as it counts once it is acknowledged: all traces together keep as many
-//! bytes of it as their own places take. Beyond that it is left out.
+//! An attempt is over when its trace is: when an RST refuses it, when another takes its place, after [`FRESH`], or at the
+//! end. A trace that is over by time stays for the conversation that it may still begin, whose own time may be another.
+//!
+//! Payload on a SYN (TCP Fast Open) is kept, too, as it counts once it is acknowledged, and so is the tunnel that it came
+//! through: for all traces together as many bytes as their own places take. Beyond that both are left out.
 
 use super::key::{Key, Sender};
-use crate::decode::Packet;
+use crate::decode::{Packet, Tunnel};
 use std::ops::Range;
 
 /// The time for which a trace counts, in nanoseconds.
 const FRESH: u64 = 60_000_000_000;
+
+/// Traces are looked through for those that are over at most once in this time, in nanoseconds.
+const ROUND: u64 = 1 << 34;
 
 /// The most places: more than a partition sees SYNs in the time of an answer.
 const MOST: usize = 4096;
@@ -25,14 +31,30 @@ const WAYS: usize = 8;
 /// A SYN, and its repetitions.
 #[derive(Clone, Debug)]
 pub(super) struct Syn {
-    key: Key,
+    pub(super) key: Key,
     /// What it carried, as far as it is kept.
     pub(super) payload: Box<[u8]>,
+    /// The tunnel that it came through, with its source on the sender's side, as far as it is kept.
+    pub(super) tunnel: Option<Box<Tunnel>>,
     pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
     pub(super) sequence: u32,
     pub(super) frames: u32,
     pub(super) bytes: u32,
     pub(super) sender: Sender,
+    /// The observer was told that it is over.
+    told: bool,
+}
+
+impl Syn {
+    pub(super) fn is_told(&self) -> bool {
+        self.told
+    }
+
+    /// Bytes that it keeps outside of itself.
+    fn kept(&self) -> usize {
+        self.payload.len() + self.tunnel.as_ref().map_or(0, |_| size_of::<Tunnel>())
+    }
 }
 
 #[derive(Debug)]
@@ -40,19 +62,21 @@ pub(super) struct Syns {
     /// Empty before the first SYN.
     places: Box<[Option<Syn>]>,
     count: usize,
-    /// Bytes of payload.
-    payload: usize,
+    /// Bytes of payload and of tunnels.
+    kept: usize,
+    /// No trace that nobody was told of is over before this time.
+    due_ns: u64,
 }
 
 impl Syns {
     /// Makes room for traces, with a part of a partition's memory.
     pub(super) fn new(bytes: usize) -> Self {
         let count = (bytes / 64 / size_of::<Option<Syn>>()).clamp(1, MOST);
-        Self { places: Box::default(), count: 1 << count.ilog2(), payload: 0 }
+        Self { places: Box::default(), count: 1 << count.ilog2(), kept: 0, due_ns: u64::MAX }
     }
 
     pub(super) fn reserved_bytes(&self) -> usize {
-        size_of_val(&*self.places) + self.payload
+        size_of_val(&*self.places) + self.kept
     }
 
     /// The places that a trace of this conversation may have.
@@ -75,8 +99,8 @@ impl Syns {
         self.places(key).find(|&place| self.places[place].as_ref().is_some_and(|syn| syn.key.equals(key)))
     }
 
-    /// Records a SYN of this time. Returns whether memory was reserved for it.
-    pub(super) fn remember(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>) -> bool {
+    /// Records a SYN. Returns whether memory was reserved for it, and what had to make way and nobody was told of.
+    pub(super) fn remember(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>) -> (bool, Option<Syn>) {
         let Packet { time_ns, sequence, frames, wire_len: bytes, payload, .. } = *packet;
         let before = self.reserved_bytes();
         if self.places.is_empty() {
@@ -85,20 +109,48 @@ impl Syns {
         let age = |&place: &usize| self.places[place].as_ref().map(|syn| syn.first_ns);
         // A free place counts as the oldest; of several, the first.
         let place = self.find(key).or_else(|| self.places(key).min_by_key(age)).unwrap_or(0);
+        let mut gone = None;
         match &mut self.places[place] {
-            Some(old) if old.key.equals(key) && old.sender == sender && old.sequence == sequence => {
+            Some(old) if old.key.equals(key) && old.sender == sender && old.sequence == sequence && !old.told => {
                 old.frames = old.frames.saturating_add(frames);
                 old.bytes = old.bytes.saturating_add(bytes);
+                old.last_ns = old.last_ns.max(time_ns);
             }
             old => {
-                self.payload -= old.as_ref().map_or(0, |old| old.payload.len());
-                let fits = self.payload + payload.len() <= size_of::<Option<Syn>>() * self.count;
-                let payload: Box<[u8]> = if fits { payload.into() } else { Box::default() };
-                self.payload += payload.len();
-                *old = Some(Syn { key: *key, first_ns: time_ns, sequence, frames, bytes, sender, payload });
+                self.kept -= old.as_ref().map_or(0, Syn::kept);
+                let (key, payload, tunnel) = (*key, payload.into(), Tunnel::of(packet.outermost).map(Box::new));
+                let (first_ns, last_ns, told) = (time_ns, time_ns, false);
+                let mut syn = Syn { key, payload, tunnel, first_ns, last_ns, sequence, frames, bytes, sender, told };
+                if self.kept + syn.kept() > size_of::<Option<Syn>>() * self.count {
+                    (syn.payload, syn.tunnel) = (Box::default(), None);
+                }
+                self.kept += syn.kept();
+                gone = old.replace(syn).filter(|old| !old.told);
+                self.due_ns = self.due_ns.min(due(time_ns));
             }
         }
-        self.reserved_bytes() > before
+        (self.reserved_bytes() > before, gone)
+    }
+
+    /// The least time at which one is over, or later ones may be.
+    pub(super) fn next_due(&self) -> Option<u64> {
+        (self.due_ns != u64::MAX).then_some(self.due_ns)
+    }
+
+    /// Calls `tell` with those that are over at this time, and that nobody was told of.
+    pub(super) fn expire(&mut self, now_ns: u64, mut tell: impl FnMut(&Syn)) {
+        if self.due_ns > now_ns {
+            return;
+        }
+        self.due_ns = u64::MAX;
+        for syn in self.places.iter_mut().flatten().filter(|syn| !syn.told) {
+            if due(syn.first_ns) <= now_ns {
+                syn.told = true;
+                tell(syn);
+            } else {
+                self.due_ns = self.due_ns.min(due(syn.first_ns));
+            }
+        }
     }
 
     /// The trace of a SYN of this conversation for a packet of this time, if there is one. Only times of the
@@ -110,15 +162,20 @@ impl Syns {
     /// Takes the same out, whatever its time is.
     pub(super) fn take(&mut self, key: &Key) -> Option<Syn> {
         let syn = self.places[self.find(key)?].take()?;
-        self.payload -= syn.payload.len();
+        self.kept -= syn.kept();
         Some(syn)
     }
 
-    /// Gives all memory back.
+    /// Forgets all, and gives all memory back.
     pub(super) fn clear(&mut self) {
         self.places = Box::default();
-        self.payload = 0;
+        (self.kept, self.due_ns) = (0, u64::MAX);
     }
+}
+
+/// The time at which an attempt is over that began at `first_ns`.
+fn due(first_ns: u64) -> u64 {
+    first_ns.saturating_add(FRESH).checked_next_multiple_of(ROUND).unwrap_or(u64::MAX - 1)
 }
 
 #[cfg(test)]
@@ -152,12 +209,12 @@ mod tests {
     fn remember(syns: &mut Syns, host: u32, time_ns: u64, payload: &[u8]) -> bool {
         let packet = syn(host, time_ns, payload);
         let (key, sender) = Key::of(&packet);
-        syns.remember(&key, sender, &packet)
+        syns.remember(&key, sender, &packet).0
     }
 
     #[test]
     fn the_oldest_trace_makes_way_when_all_places_are_taken() {
-        let mut syns = Syns { places: Box::default(), count: WAYS, payload: 0 };
+        let mut syns = Syns { places: Box::default(), count: WAYS, kept: 0, due_ns: u64::MAX };
         let kept = |syns: &Syns| (2..20).filter(|&host| syns.get(&key(host), 100).is_some()).collect::<Vec<_>>();
         for host in 2..10 {
             remember(&mut syns, host, host.into(), b"");
@@ -174,7 +231,7 @@ mod tests {
 
     #[test]
     fn payload_is_kept_within_its_bound_and_given_back() {
-        let mut syns = Syns { places: Box::default(), count: WAYS, payload: 0 };
+        let mut syns = Syns { places: Box::default(), count: WAYS, kept: 0, due_ns: u64::MAX };
         let most = WAYS * size_of::<Option<Syn>>();
         let half = vec![7; most / 2];
         let held = |syns: &Syns, host| syns.get(&key(host), 100).map_or(0, |syn| syn.payload.len());
@@ -192,7 +249,7 @@ mod tests {
             remember(&mut syns, host, host.into(), b"x");
             assert!(syns.reserved_bytes() <= 2 * most);
         }
-        assert_eq!(syns.payload, WAYS);
+        assert_eq!(syns.kept, WAYS);
         syns.clear();
         assert_eq!(syns.reserved_bytes(), 0);
     }

@@ -114,6 +114,8 @@ pub(crate) struct Log {
     pub(crate) over: Vec<Over>,
     pub(crate) begun: usize,
     pub(crate) progress: usize,
+    /// Attempts that led to nothing.
+    pub(crate) attempts: Vec<Over>,
     /// For the next application.
     pub(crate) enough: Option<usize>,
     pub(crate) refuse: bool,
@@ -137,7 +139,17 @@ impl Observer<Notes> for Log {
                 }
             }
         }
-        self.over.push(Over {
+        self.over.push(Over::new(conversation, ending, notes));
+    }
+
+    fn attempted(&mut self, attempt: &Conversation, ending: &Ending) {
+        self.attempts.push(Over::new(attempt, ending, None));
+    }
+}
+
+impl Over {
+    fn new(conversation: &Conversation, ending: &Ending, notes: Option<Notes>) -> Self {
+        Self {
             originator: conversation.end(Originator).to_string(),
             reason: ending.reason,
             missed: ending.missed,
@@ -146,7 +158,7 @@ impl Observer<Notes> for Log {
             times: (conversation.first_ns(), conversation.last_ns()),
             midstream: conversation.is_midstream(),
             notes,
-        });
+        }
     }
 }
 

@@ -49,6 +49,59 @@ fn the_syn_counts_once_there_is_a_conversation() {
 }
 
 #[test]
+fn an_attempt_that_leads_to_nothing_is_told_once() {
+    let attempts = |bench: &Bench| {
+        let of = |over: &Over| (over.originator.clone(), over.reason, over.packets, over.times);
+        bench.log.attempts.iter().map(of).collect::<Vec<_>>()
+    };
+    let client = || "10.0.0.1:40000".to_owned();
+    // Refused, with another number and before its SYN first, which refuse nothing.
+    let (mut bench, mut tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.at(Responder, -5000, 0, RST | ACK, b""));
+    bench.take(&tcp.syn());
+    bench.take(&tcp.at(Responder, -5000, -1, RST | ACK, b""));
+    bench.take(&tcp.at(Originator, 0, 0, RST | ACK, b""));
+    assert!(bench.log.attempts.is_empty());
+    tcp.time_ns += SECOND;
+    bench.take(&tcp.syn());
+    bench.take(&tcp.at(Responder, -5000, 0, RST | ACK, b""));
+    bench.take(&tcp.at(Responder, -5000, 0, RST | ACK, b""));
+    let refused = (client(), Reason::Reset, [2, 1], (100 * SECOND, 101 * SECOND));
+    assert_eq!(attempts(&bench), [refused]);
+    assert_eq!(
+        bench.table.next_due(),
+        Some(tcp.time_ns - SECOND + 60 * SECOND).map(|due| due.next_multiple_of(1 << 34))
+    );
+    bench.expire(300 * SECOND);
+    assert_eq!((bench.table.next_due(), bench.log.attempts.len()), (None, 1));
+    // Not answered in its time, nor later; an answer may come all the same.
+    let (mut bench, tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.syn());
+    bench.expire(160 * SECOND - 1);
+    assert!(bench.log.attempts.is_empty());
+    bench.expire(178 * SECOND);
+    bench.expire(500 * SECOND);
+    let silent = || (client(), Reason::TimedOut, [1, 0], (100 * SECOND, 100 * SECOND));
+    assert_eq!(attempts(&bench), [silent()]);
+    bench.take(&tcp.syn_ack());
+    bench.table.finish(&mut bench.log);
+    assert_eq!((bench.log.attempts.len(), bench.log.over[0].packets), (1, [1, 1]));
+    // Not answered before the end; tried anew with another number.
+    let (mut bench, tcp) = (Bench::new(), Tcp::default());
+    bench.take(&tcp.syn());
+    bench.take(&tcp.at(Originator, 77, 0, SYN, b"with payload"));
+    assert_eq!(attempts(&bench), [silent()]);
+    bench.table.finish(&mut bench.log);
+    assert_eq!(attempts(&bench), [silent(), silent()]);
+    assert_eq!((bench.log.over.len(), bench.table.counts().conversations), (0, 0));
+    // Answered.
+    let (mut bench, _) = opened();
+    bench.expire(500 * SECOND);
+    bench.table.finish(&mut bench.log);
+    assert!(bench.log.attempts.is_empty());
+}
+
+#[test]
 fn a_syn_ack_tells_who_opened_even_without_the_syn() {
     let (mut bench, tcp) = (Bench::new(), Tcp::default());
     bench.take(&tcp.syn_ack());

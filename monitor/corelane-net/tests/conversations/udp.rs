@@ -26,6 +26,15 @@ fn a_conversation_seen_from_its_answer_has_the_client_as_originator() {
 }
 
 #[test]
+fn a_group_of_hosts_is_no_originator() {
+    for group in [0xe000_00fb, 0xefff_fffa] {
+        let mut bench = Bench::new();
+        bench.take(&udp(SERVER, (group, 5353), 9, b"announcement"));
+        assert_eq!(bench.only().1.originator, "10.0.0.2:53");
+    }
+}
+
+#[test]
 fn ports_and_addresses_make_conversations() {
     let mut bench = Bench::new();
     bench.take(&udp(CLIENT, SERVER, 1, b"a"));
