@@ -660,7 +660,7 @@ pub(crate) struct GenArguments {
     #[arg(long, value_name = "N", default_value_t = Config::default().horizontal_scans, value_parser = whole::<u32>)]
     pub(crate) horizontal_scans: u32,
 
-    /// Scans by FIN, NULL, Xmas and UDP probes to plant, the kinds by turns
+    /// Scans by FIN, NULL, Xmas, UDP, SYN+FIN and FIN+PSH probes to plant, the kinds by turns
     #[arg(long, value_name = "N", default_value_t = Config::default().probe_scans, value_parser = whole::<u32>)]
     pub(crate) probe_scans: u32,
 

@@ -73,6 +73,8 @@ fn planted_as(probe: Option<Probe>, found: &Alert) -> synth::Alert {
         Probe::Null => synth::Probe::Null,
         Probe::Xmas => synth::Probe::Xmas,
         Probe::Udp => synth::Probe::Udp,
+        Probe::SynFin => synth::Probe::SynFin,
+        Probe::Odd => synth::Probe::Odd,
     });
     let scanned = match *found {
         Alert::Vertical { destination, .. } => Scanned::Vertical { destination },

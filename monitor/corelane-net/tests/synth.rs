@@ -166,6 +166,8 @@ fn probe_reference(packets: &[Packet]) -> Vec<Alert> {
                 (_, 0x01) => Some(Probe::Fin),
                 (_, 0x00) => Some(Probe::Null),
                 (_, 0x29) => Some(Probe::Xmas),
+                (_, 0x03) => Some(Probe::SynFin),
+                (_, 0x09) => Some(Probe::Odd),
                 _ => None,
             };
             (probe, from, (packet.source, packet.destination, packet.ports[1]), packet.time, false)

@@ -31,6 +31,8 @@ fn probe(probe: synth::Probe) -> Probe {
         synth::Probe::Null => Probe::Null,
         synth::Probe::Xmas => Probe::Xmas,
         synth::Probe::Udp => Probe::Udp,
+        synth::Probe::SynFin => Probe::SynFin,
+        synth::Probe::Odd => Probe::Odd,
     }
 }
 

@@ -420,6 +420,8 @@ fn knock(buffer: &mut Buffer, probe: Option<Probe>, ends: &Ends, options: Option
         Some(Probe::Fin) => FIN,
         Some(Probe::Null) => 0,
         Some(Probe::Xmas) => FIN | PSH | URG,
+        Some(Probe::SynFin) => SYN | FIN,
+        Some(Probe::Odd) => FIN | PSH,
         Some(Probe::Udp) => return frame::udp(buffer, ends, Side::Client, 0, sequence as u16),
     };
     let segment =

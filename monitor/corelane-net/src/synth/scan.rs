@@ -221,7 +221,7 @@ impl Scan {
         let probes = match (near_miss, kind) {
             (false, _) => failures + failures / 4 + 2,
             // Every one of these fails.
-            (true, Some(Kind::Fin | Kind::Null | Kind::Xmas)) => THRESHOLD as u64,
+            (true, Some(Kind::Fin | Kind::Null | Kind::Xmas | Kind::SynFin | Kind::Odd)) => THRESHOLD as u64,
             (true, _) => THRESHOLD as u64 + NEAR_MISS_ACCEPTED,
         };
         let ports = match kind {

@@ -38,11 +38,15 @@ pub enum Probe {
     Xmas,
     /// UDP datagrams.
     Udp,
+    /// TCP segments with SYN and FIN.
+    SynFin,
+    /// TCP segments with FIN and PSH.
+    Odd,
 }
 
 impl Probe {
     /// Every kind.
-    pub const ALL: [Probe; 4] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp];
+    pub const ALL: [Probe; 6] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp, Probe::SynFin, Probe::Odd];
 }
 
 /// Writes the name in the report.
@@ -53,6 +57,8 @@ impl fmt::Display for Probe {
             Probe::Null => "null",
             Probe::Xmas => "xmas",
             Probe::Udp => "udp",
+            Probe::SynFin => "synfin",
+            Probe::Odd => "odd",
         })
     }
 }
