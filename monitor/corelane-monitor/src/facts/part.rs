@@ -110,7 +110,7 @@ pub struct Host {
     /// The least and largest time of its conversations, in steps too: of all that have a packet in the step.
     pub span: Span,
     /// The protocols that were identified, as bits by their [places](super::series_of). From [`TCP_PORTS`] on a bit of
-    /// each port says whether it is of TCP, then a set bit ends them. The last one is [`MORE_PORTS`].
+    /// each port says whether it is of TCP, then a set bit ends them.
     marks: u32,
     /// Ports at which it answered.
     ports: [u16; Host::MOST_PORTS],
@@ -121,17 +121,17 @@ pub struct Host {
 const _: () = assert!(size_of::<Host>() == 64);
 
 /// The place among a host's marks of its first port.
-const TCP_PORTS: usize = 24;
-/// The mark of a host that has more ports than are kept.
-const MORE_PORTS: u32 = 1 << 31;
+const TCP_PORTS: usize = 25;
 
-const _: () = assert!(Protocol::ALL.len() <= TCP_PORTS && TCP_PORTS + Host::MOST_PORTS < 31);
+const _: () = assert!(Protocol::ALL.len() <= TCP_PORTS && TCP_PORTS + Host::MOST_PORTS < 32);
 
 /// More of a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct More {
     names: Few<HostName, 3>,
     reached: Few<Service, 8>,
+    /// It answered at more ports than are kept.
+    has_more_ports: bool,
 }
 
 /// How often a name was asked for.
@@ -515,18 +515,17 @@ impl Host {
         self.served = self.served.saturating_add(other.served);
         self.span.add(other.span);
         other.ports().for_each(|port| self.add_port(port));
-        let protocols = other.marks & ((1 << TCP_PORTS) - 1);
-        self.marks |= protocols | other.marks & MORE_PORTS;
+        self.marks |= other.marks & ((1 << TCP_PORTS) - 1);
         if let Some(more) = other.more {
             self.more().names.merge(more.names);
             self.more().reached.merge(more.reached);
+            self.more().has_more_ports |= more.has_more_ports;
         }
     }
 
     /// How many ports are kept.
     fn port_count(&self) -> usize {
-        let marks = (self.marks & !MORE_PORTS) >> TCP_PORTS;
-        marks.checked_ilog2().unwrap_or(0) as usize
+        (self.marks >> TCP_PORTS).checked_ilog2().unwrap_or(0) as usize
     }
 
     fn add_port(&mut self, port: Port) {
@@ -534,7 +533,7 @@ impl Host {
             return;
         }
         let count = self.port_count();
-        let Some(place) = self.ports.get_mut(count) else { return self.marks |= MORE_PORTS };
+        let Some(place) = self.ports.get_mut(count) else { return self.more().has_more_ports = true };
         *place = port.number;
         let bit = 1 << (TCP_PORTS + count);
         self.marks = self.marks & !bit | if port.is_tcp { bit } else { 0 } | bit << 1;
@@ -555,7 +554,7 @@ impl Host {
 
     /// Whether it answered at others.
     pub fn has_more_ports(&self) -> bool {
-        self.marks & MORE_PORTS != 0
+        self.more.as_ref().is_some_and(|more| more.has_more_ports)
     }
 
     /// Names by which it was asked, in HTTP and in hellos.

@@ -4,8 +4,8 @@
 //! A [`Session`] takes the bytes of one conversation in order, as an [`Application`](crate::conversation::Application)
 //! gets them, and makes [`Event`]s. First it identifies the protocol ([`identify`]). If there is a parser for it
 //! ([`http`], [`tls`], [`dns`], [`quic`], [`ssh`]), the parser gets the bytes so far and all that follow. SMTP, FTP,
-//! POP3 and IMAP are watched until they change to TLS. For all other protocols only the name is of interest, and the
-//! session wants no more bytes.
+//! POP3 and IMAP are watched until they change to TLS; PostgreSQL, MySQL, LDAP, XMPP, RDP and SOCKS until they change
+//! to it or to something else. Of all other protocols only the name is of interest, and no more bytes are wanted.
 //!
 //! ICE puts STUN in front of QUIC. So a datagram of a protocol that is read replaces a verdict for one that is not, as
 //! long as datagrams are judged.
@@ -32,7 +32,8 @@
 //! | `session.rs` | a session and its states |
 //! | `identify/` | the evidence, and the rules for what is not read |
 //! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, its rules, and its results as types |
-//! | `starttls.rs` | the dialogues that change to TLS |
+//! | `starttls.rs` | dialogues of lines that change to TLS |
+//! | `preface/` | those of other messages, and what proxies put in front |
 //! | `wire.rs`, `text.rs` | fields of binary protocols; text for printing |
 //! | `community_id.rs` | a flow's name in every tool |
 //! | `fuzz.rs` | targets that take any bytes, for tests and for `fuzz/` |
@@ -44,6 +45,7 @@ pub mod fuzz;
 pub mod http;
 pub mod identify;
 mod parser;
+mod preface;
 pub mod quic;
 mod session;
 pub mod ssh;
@@ -99,6 +101,18 @@ protocols! {
     Stun "stun",
     /// WireGuard.
     Wireguard "wireguard",
+    /// PostgreSQL.
+    Pgsql "pgsql" read by preface::Preface,
+    /// MySQL and MariaDB.
+    Mysql "mysql" read by preface::Preface,
+    /// LDAP.
+    Ldap "ldap" read by preface::Preface,
+    /// XMPP, which was called Jabber.
+    Jabber "jabber" read by preface::Preface,
+    /// RDP.
+    Rdp "rdp" read by preface::Preface,
+    /// SOCKS 4 and 5.
+    Socks "socks" read by preface::Preface,
 }
 
 /// A fact that a conversation shows. A `match` over all variants is how a program learns of a new protocol.
@@ -132,6 +146,8 @@ const STREAM_RULES: &[fn(Seen<'_>) -> Says] = &[
     stream::smb_header,
     stream::text_greeting,
     stream::telnet_options,
+    preface::opening,
+    preface::proxy_header,
     stream::http2_settings,
     stun::message_over_tcp,
     dns::message_over_tcp,

@@ -55,6 +55,11 @@ pub(super) trait Parser: fmt::Debug + Sized {
         false
     }
 
+    /// Whether what follows belongs to another protocol, behind a gap or an end too.
+    fn leaves(&self) -> bool {
+        false
+    }
+
     /// The bytes of a side that it has kept and that belong to the protocol behind it.
     fn take_rest(&mut self, _side: Side) -> Vec<u8> {
         Vec::new()
@@ -82,7 +87,11 @@ pub(super) enum Next {
 
 impl Next {
     pub(super) fn of(parser: &impl Parser) -> Self {
-        if parser.is_over() { Self::Over } else { Self::More }
+        match parser.is_over() {
+            true => Self::Over,
+            false if parser.leaves() => Self::Tunnel(0),
+            false => Self::More,
+        }
     }
 }
 

@@ -82,8 +82,12 @@ impl Session {
                 }
             }
             Err(identifier) => {
+                let is_taken = identifier.has_begun();
                 self.state = State::Identifying(Box::new(identifier));
-                self.give_up();
+                match is_taken {
+                    true => self.give_up(),
+                    false => self.identify(side, time_ns, bytes, out),
+                }
             }
         }
     }
@@ -237,11 +241,12 @@ impl Application for Session {
         self.keep();
         match &mut self.state {
             State::Identifying(identifier) => identifier.gap(side, missing),
-            State::Read(reader) => {
-                if let Next::Over = reader.gap(side, time_ns, missing, out) {
-                    self.state = State::Over;
-                }
-            }
+            State::Read(reader) => match reader.gap(side, time_ns, missing, out) {
+                Next::More => {}
+                Next::Over => self.state = State::Over,
+                // What is missing is in front of what follows.
+                Next::Tunnel(_) => self.tunnel(side, time_ns, &[], out),
+            },
             State::Fresh | State::Named(_) | State::Over => {}
         }
     }
@@ -253,11 +258,14 @@ impl Application for Session {
                 identifier.end(side);
                 self.give_up();
             }
-            State::Read(reader) => {
-                if let Next::Over = reader.end(side, time_ns, out) {
-                    self.state = State::Over;
+            State::Read(reader) => match reader.end(side, time_ns, out) {
+                Next::More => {}
+                Next::Over => self.state = State::Over,
+                Next::Tunnel(_) => {
+                    self.tunnel(side, time_ns, &[], out);
+                    self.end(side, time_ns, out);
                 }
-            }
+            },
             State::Fresh | State::Named(_) | State::Over => {}
         }
     }

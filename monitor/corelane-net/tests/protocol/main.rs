@@ -7,6 +7,7 @@ mod dns;
 mod http;
 mod identify;
 mod list;
+mod preface;
 mod properties;
 mod quic;
 mod ssh;

@@ -7,7 +7,7 @@ use corelane_net::protocol::{Carrier, Event, Session};
 
 /// The protocols and the hellos of a dialogue, in order. It is run whole, in single bytes, and with each step cut in
 /// two anywhere.
-fn names(steps: &[(Side, Step)]) -> Vec<&'static str> {
+pub(crate) fn names(steps: &[(Side, Step)]) -> Vec<&'static str> {
     let name = |event: &Event| match event {
         Event::Identified(found) => found.protocol.name(),
         Event::ClientHello(_) => "hello",

@@ -102,16 +102,23 @@ impl Identifier {
             return None;
         }
         match verdict(seen) {
+            Says::Behind(skipped) if self.sides[side.index()].restarts < RESTARTS => {
+                let own = &mut self.sides[side.index()];
+                own.restarts += 1;
+                own.bytes.drain(..skipped);
+                return self.judge(side, time_ns);
+            }
             Says::Yes(protocol, evidence, speaker) => {
                 return Some(identified(protocol, evidence, speaker, side, time_ns));
             }
-            Says::No => self.sides[side.index()].done = true,
+            Says::No | Says::Behind(_) => self.sides[side.index()].done = true,
             Says::More => {}
         }
         None
     }
 
-    /// Takes the first bytes of a stream: returns a verdict on all of them, or an identifier that waits for more.
+    /// Takes the first bytes of a stream: returns a verdict on all of them, or an identifier that waits for more. One
+    /// without bytes is to take these: they have a header of no protocol in front.
     pub(super) fn first(side: Side, time_ns: u64, bytes: &[u8]) -> Result<Identified, Self> {
         let kept = &bytes[..bytes.len().min(PREFIX)];
         let done = match verdict(Seen { own: kept, other: &[] }) {
@@ -120,6 +127,7 @@ impl Identifier {
             }
             Says::No => true,
             Says::More => false,
+            Says::Behind(_) => return Err(Self::new()),
         };
         let mut identifier = Self::new();
         let skipped = (bytes.len() - kept.len()) as u64;
@@ -142,6 +150,11 @@ impl Identifier {
         own.datagrams += 1;
         own.done = own.datagrams >= DATAGRAMS;
         judge_datagram(side, time_ns, bytes)
+    }
+
+    /// Whether it has taken bytes or datagrams.
+    pub(super) fn has_begun(&self) -> bool {
+        self.sides.iter().any(|side| !side.bytes.is_empty() || side.datagrams > 0)
     }
 
     /// The datagrams of each side so far.

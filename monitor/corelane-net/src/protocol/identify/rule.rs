@@ -20,6 +20,8 @@ pub(in crate::protocol) enum Says {
     No,
     /// These bytes do not decide.
     More,
+    /// These first bytes are of no protocol: those behind them are to be judged instead. Only of streams.
+    Behind(usize),
 }
 
 /// The bytes that a rule over a stream examines.

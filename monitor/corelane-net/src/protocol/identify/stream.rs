@@ -102,7 +102,7 @@ pub(in crate::protocol) fn text_greeting(seen: Seen<'_>) -> Says {
             undecided = true;
             false
         }
-        No => false,
+        _ => false,
     };
     if starts_with(b"220 ") || starts_with(b"220-") {
         return match first_line(own) {
