@@ -36,11 +36,12 @@ impl Message for Hellos<'_> {
 }
 
 fn write(line: &mut Vec<u8>, header: &Header<'_>, client: Option<&ClientHello>, server: Option<&ServerHello>) {
-    let version = server.map(|hello| hello.version).or(client.map(|hello| hello.legacy_version));
+    // What a client offers is not what is spoken.
+    let version = server.map_or(0, |hello| hello.version);
     header.line(line, "tls", |event| {
         event.object(key!("tls"), |tls| {
             tls.some_text(key!("sni"), client.and_then(|hello| hello.server_name.as_deref()));
-            tls.text(key!("version"), &version_name(version.unwrap_or(0)));
+            tls.text(key!("version"), &version_name(version));
             tls.some_text(key!("ja4"), client.and_then(|hello| hello.ja4.as_deref()));
             let protocols = client.map_or(&[][..], |hello| &hello.protocols);
             tls.some_list(key!("client_alpns"), protocols, |out, name| text(out, name));
@@ -111,7 +112,7 @@ mod tests {
         let expected = concat!(
             r#"{"timestamp":"2023-11-14T22:13:20.123456+0000","flow_id":7,"pcap_cnt":9,"event_type":"tls","#,
             r#""src_ip":"10.0.0.1","src_port":1234,"dest_ip":"10.0.0.2","dest_port":443,"proto":"TCP","ip_v":4,"#,
-            r#""community_id":"1:x=","tls":{"version":"TLSv1","client_alpns":["h2","a\"b"],"#,
+            r#""community_id":"1:x=","tls":{"version":"UNDETERMINED","client_alpns":["h2","a\"b"],"#,
             r#""client_handshake":{"version":769,"ciphers":[5,47],"exts":[],"sig_algs":[]}}}"#,
             "\n"
         );
