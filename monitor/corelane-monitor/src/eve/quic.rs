@@ -81,7 +81,8 @@ fn name(kind: u16) -> Option<&'static str> {
         49 => "post_handshake_auth",
         50 => "signature_algorithms_cert",
         51 => "key_share",
-        57 => "quic_transport_parameters",
+        // Drafts have another number.
+        57 | 0xffa5 => "quic_transport_parameters",
         0xff01 => "renegotiation_info",
         _ => return None,
     })

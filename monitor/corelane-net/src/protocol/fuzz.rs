@@ -256,7 +256,7 @@ pub fn initial(
     number: u64,
     content: &[u8],
 ) -> Vec<u8> {
-    let keys = quic::Keys::new(version, origin, is_client).expect("version 1 or 2");
+    let keys = quic::Keys::new(version, origin, is_client).expect("a version that is read");
     keys.seal(&header(version, ids, token, number, content.len()), number, content)
 }
 
@@ -269,7 +269,7 @@ pub fn greased(id: &[u8], number: u64, content: &[u8]) -> Vec<u8> {
 
 fn header(version: u32, ids: [&[u8]; 2], token: &[u8], number: u64, content: usize) -> Vec<u8> {
     let varint = |value: usize| (value as u32 | 0x8000_0000).to_be_bytes();
-    let mut header = vec![if version == 1 { 0xc3 } else { 0xd3 }];
+    let mut header = vec![if version == 0x6b33_43cf { 0xd3 } else { 0xc3 }];
     header.extend(version.to_be_bytes());
     for id in ids {
         header.push(id.len() as u8);

@@ -114,6 +114,21 @@ fn the_published_packets() {
     }
 }
 
+/// Salts of drafts are tested beside their keys.
+#[test]
+fn drafts_are_read() {
+    let versions = (0xff00_0017..=0xff00_0022).chain([0xface_b001, 0xface_b002, 0xface_b00e]);
+    for version in versions {
+        let mut content = crypto(0, &example(b"h3-29"));
+        content.resize(1200, 0);
+        let asks = initial(version, ID, true, [ID, b"c"], b"", 0, &content);
+        let answers = initial(version, ID, false, [b"c", b"s"], b"", 0, &crypto(0, &answer()));
+        let (clients, servers) = hellos(&[(C, data(asks)), (S, data(answers))]);
+        let found = (clients[0].quic, clients[0].server_name.as_deref(), servers[0].quic);
+        assert_eq!(found, (Some(version), Some("example.org"), Some(version)));
+    }
+}
+
 /// FoxIO's description: all is as over TCP but for the first letter.
 #[test]
 fn the_fingerprint_says_quic() {

@@ -4,6 +4,10 @@
 pub(super) const V1: u32 = 1;
 /// The version of RFC 9369.
 pub(super) const V2: u32 = 0x6b33_43cf;
+/// Three versions of Facebook's, of draft 22 and of draft 27, and for trials of the latter.
+pub(super) const MVFST_22: u32 = 0xface_b001;
+pub(super) const MVFST_27: u32 = 0xface_b002;
+pub(super) const MVFST_TRIAL: u32 = 0xface_b00e;
 /// The longest connection ID.
 pub(super) const LONGEST_ID: usize = 20;
 /// The least that a packet has behind its header: a packet number and the authentication tag.
@@ -38,7 +42,7 @@ pub(in crate::protocol) struct Long<'a> {
     pub(super) rest: &'a [u8],
 }
 
-/// The packet that a datagram, or the rest of one, begins with: of version 1 or 2, of a late draft, or a version
+/// The packet that a datagram, or the rest of one, begins with: of version 1 or 2, of a draft that is read, or a version
 /// negotiation that lists one of those. A packet that is odd, but whose length fits, does not hide those behind it.
 pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
     let [first, v0, v1, v2, v3, behind @ ..] = bytes else {
@@ -92,7 +96,7 @@ pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
 }
 
 fn is_known(version: u32) -> bool {
-    matches!(version, V1 | V2 | 0xff00_001d..=0xff00_0022)
+    matches!(version, V1 | V2 | 0xff00_0017..=0xff00_0022 | MVFST_22 | MVFST_27 | MVFST_TRIAL)
 }
 
 /// A connection ID behind its length, and the bytes behind it.

@@ -7,7 +7,7 @@ use aes_gcm::{Aes128Gcm, Nonce, Tag};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-use super::header::{V1, V2};
+use super::header::{MVFST_22, MVFST_27, MVFST_TRIAL, V1, V2};
 
 /// The length of the authentication tag.
 const TAG: usize = 16;
@@ -29,6 +29,30 @@ const VERSION_1: Version = Version {
     ],
     labels: [b"quic key", b"quic iv", b"quic hp"],
 };
+/// Drafts 29 to 32; 33 and 34 have the salt of version 1.
+const DRAFT_29: Version = Version {
+    salt: [
+        0xaf, 0xbf, 0xec, 0x28, 0x99, 0x93, 0xd2, 0x4c, 0x9e, 0x97, 0x86, 0xf1, 0x9c, 0x61, 0x11, 0xe0, 0x43, 0x90,
+        0xa8, 0x99,
+    ],
+    ..VERSION_1
+};
+/// Drafts 23 to 28.
+const DRAFT_23: Version = Version {
+    salt: [
+        0xc3, 0xee, 0xf7, 0x12, 0xc7, 0x2e, 0xbb, 0x5a, 0x11, 0xa7, 0xd2, 0x43, 0x2b, 0xb4, 0x63, 0x65, 0xbe, 0xf9,
+        0xf5, 0x02,
+    ],
+    ..VERSION_1
+};
+/// Draft 22, of one company's own version alone.
+const DRAFT_22: Version = Version {
+    salt: [
+        0x7f, 0xbc, 0xdb, 0x0e, 0x7c, 0x66, 0xbb, 0xe9, 0x19, 0x3a, 0x96, 0xcd, 0x21, 0x51, 0x9e, 0xbd, 0x7a, 0x02,
+        0x64, 0x4a,
+    ],
+    ..VERSION_1
+};
 const VERSION_2: Version = Version {
     salt: [
         0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d, 0xcb, 0xf9, 0xbd,
@@ -48,11 +72,14 @@ pub(in crate::protocol) struct Keys {
 
 impl Keys {
     /// The keys of the client or of the server, from the destination in the client's first Initial packet, or in its
-    /// first one behind a Retry. There are none for drafts.
+    /// first one behind a Retry. There are none for versions that are not known.
     pub(in crate::protocol) fn new(version: u32, id: &[u8], is_client: bool) -> Option<Self> {
         let Version { salt, labels } = match version {
-            V1 => VERSION_1,
+            V1 | 0xff00_0021..=0xff00_0022 => VERSION_1,
             V2 => VERSION_2,
+            0xff00_001d..=0xff00_0020 => DRAFT_29,
+            0xff00_0017..=0xff00_001c | MVFST_27 | MVFST_TRIAL => DRAFT_23,
+            MVFST_22 => DRAFT_22,
             _ => return None,
         };
         let (_, secrets) = Hkdf::<Sha256>::extract(Some(&salt), id);
@@ -140,6 +167,34 @@ fn whole_number(next_number: u64, short: u64, bits: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The examples of draft-ietf-quic-tls-29 and -27, A.1: a client's key, nonce, and key of the mask.
+    #[test]
+    fn drafts_have_salts_of_their_own() {
+        let id = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
+        let text = |version| {
+            let keys = Keys::new(version, &id, true).unwrap();
+            [&keys.key[..], &keys.nonce, &keys.mask].map(|bytes| {
+                let mut text = String::new();
+                crate::protocol::text::hex(&mut text, bytes);
+                text
+            })
+        };
+        let draft_29 =
+            ["175257a31eb09dea9366d8bb79ad80ba", "6b26114b9cba2b63a9e8dd4f", "9ddd12c994c0698b89374a9c077a3077"];
+        let draft_27 =
+            ["af7fd7efebd21878ff66811248983694", "8681359410a70bb9c92f0420", "a980b8b4fb7d9fbc13e814c23164253d"];
+        for version in 0xff00_001d..=0xff00_0020 {
+            assert_eq!(text(version), draft_29);
+        }
+        for version in [0xff00_0017, 0xff00_001b, 0xff00_001c, MVFST_27, MVFST_TRIAL] {
+            assert_eq!(text(version), draft_27);
+        }
+        assert_eq!(text(0xff00_0021), text(V1));
+        assert_eq!(text(0xff00_0022), text(V1));
+        assert!(![draft_29, draft_27].iter().any(|other| text(MVFST_22) == *other));
+        assert!(Keys::new(0xff00_0016, &id, true).is_none() && Keys::new(0xff00_0023, &id, true).is_none());
+    }
 
     /// The example of RFC 9000, A.3, and the ends of its ranges.
     #[test]

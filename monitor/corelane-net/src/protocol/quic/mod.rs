@@ -1,9 +1,9 @@
 //! QUIC: reads the two hellos, which are encrypted with keys that everyone can derive.
 //!
 //! 1. A datagram holds one packet or several. Those with a long header state their version, two connection IDs and
-//!    their length (`header.rs`). Only Initial packets of the versions 1 (RFC 9000) and 2 (RFC 9369) are decrypted. All
-//!    other packets have keys of the two ends and are stepped over. So are odd ones whose length fits, and Initial
-//!    packets with another destination than the datagram's first packet. Drafts are identified, not read.
+//!    their length (`header.rs`). Only Initial packets are decrypted, of version 1 (RFC 9000), version 2
+//!    (RFC 9369) and late drafts. All other packets have keys of the two ends and are stepped over. So are odd ones
+//!    whose length fits, and Initial packets with another destination than the datagram's first packet.
 //! 2. The keys of Initial packets follow from the version and the destination ID in the client's first packet
 //!    (`keys.rs`). A packet whose tag is right under the keys of its own destination is such a first packet: a
 //!    beginning. It shows which side is the client. Before that nothing of the server can be read.

@@ -10,7 +10,7 @@ pub struct ClientHello {
     pub time_ns: u64,
     /// The side that sent it.
     pub client: Side,
-    /// The version of QUIC that carried it: 1, or 0x6b3343cf for version 2. None over TCP.
+    /// The version of QUIC that carried it: 1, 0x6b3343cf for version 2, or that of a draft. None over TCP.
     pub quic: Option<u32>,
     /// The version in its head: 0x0303 for TLS 1.2 and everything newer.
     pub legacy_version: u16,
