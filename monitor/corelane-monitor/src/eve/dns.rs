@@ -6,9 +6,11 @@ use super::{Events, Header};
 use corelane_net::conversation::Side;
 use corelane_net::protocol::dns::{Data, Message, Record};
 
-/// Bytes of text that the answers of an event come to at most. Names in answers are pointers of two bytes, so that a
-/// message may make a hundred times its size of text.
-const ANSWERS: usize = 16 << 10;
+/// Bytes of text that the questions of an event come to at most, and its answers. Names may be pointers of two bytes:
+/// a message may make a hundred times its size of text.
+const TEXT: usize = 16 << 10;
+/// Keys, numbers, and all else of a record or a question that is short, addresses among them.
+const FRAME: usize = 128;
 
 impl super::Message for Message {
     fn event_type(&self) -> Events {
@@ -39,8 +41,6 @@ impl super::Message for Message {
 
 /// Bytes of a record's JSON, or a few more.
 fn text_len(record: &Record) -> usize {
-    // Keys, numbers, and all else that is short, addresses among them.
-    const FRAME: usize = 128;
     let data = match &record.data {
         Data::A(address) => {
             3 + address.octets().map(|octet| 1 + usize::from(octet > 9) + usize::from(octet > 99)).iter().sum::<usize>()
@@ -83,16 +83,25 @@ fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
             flags.into_iter().for_each(|(name, flag)| dns.flag(name, message.flags & flag != 0));
             dns.number(key!("opcode"), message.opcode());
             dns.text(key!("rcode"), &message.rcode_name());
-            dns.some_list(key!("queries"), &message.questions, |out, question| {
+            let (mut text, mut written) = (0, 0);
+            let questions = message.questions.iter().take_while(|question| {
+                text += FRAME + escaped_len(&question.name);
+                written += u16::from(text <= TEXT);
+                text <= TEXT
+            });
+            dns.some_list(key!("queries"), questions, |out, question| {
                 json::object(out, |query| {
                     query.text(key!("rrname"), &question.name);
                     query.text(key!("rrtype"), &question.kind_name());
                 });
             });
+            // Few have as many.
+            let left = message.counts[0].saturating_sub(written);
+            dns.some_number(key!("queries_omitted"), (left > 0).then_some(left));
             let mut text = 0;
             let answers = message.answers.iter().take_while(|record| {
                 text += text_len(record);
-                text <= ANSWERS
+                text <= TEXT
             });
             dns.some_list(key!("answers"), answers, |out, record| {
                 json::object(out, |answer| write_answer(answer, record));
@@ -121,5 +130,39 @@ fn write_answer(answer: &mut Object<'_>, record: &Record) {
             soa.number(key!("serial"), *serial);
         }),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corelane_net::protocol::dns::Question;
+
+    #[test]
+    fn questions_that_are_not_written_are_counted() {
+        let queries = |names: &[&str], count: u16| {
+            let question = |name: &&str| Question { name: (**name).into(), kind: 12, class: 1 };
+            let message = Message {
+                time_ns: 0,
+                side: Side::Originator,
+                transaction: 0,
+                asked_ns: None,
+                id: 0,
+                flags: 0,
+                counts: [count, 0, 0, 0],
+                questions: names.iter().map(question).collect(),
+                answers: vec![],
+                is_whole: true,
+            };
+            let mut line = Vec::new();
+            write(&mut line, &Header::example(), &message);
+            let event: serde_json::Value = serde_json::from_slice(&line).unwrap();
+            let written = event["dns"]["queries"].as_array().map_or(0, Vec::len);
+            (written, event["dns"].get("queries_omitted").and_then(|count| count.as_u64()))
+        };
+        assert_eq!(queries(&["a", "b"], 2), (2, None));
+        assert_eq!(queries(&["a", "b"], 200), (2, Some(198)));
+        let long = "x".repeat(1000);
+        assert_eq!(queries(&[&*long; 20], 20), (14, Some(6)));
     }
 }

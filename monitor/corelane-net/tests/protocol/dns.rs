@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::support::{C, S, Step, data, run};
 use corelane_net::conversation::Side;
-use corelane_net::protocol::dns::{Data, Message};
+use corelane_net::protocol::dns::{Data, Message, QUESTIONS};
 use corelane_net::protocol::{Carrier, Event, Text};
 
 fn name(text: &str) -> Vec<u8> {
@@ -137,13 +137,46 @@ fn a_name_of_more_than_255_bytes_is_none_in_any_question() {
     for (last, fits) in [(61, true), (62, false)] {
         let name = [63, 63, 63, last].map(|length| "a".repeat(length)).join(".");
         let asked = |at: usize| {
-            let questions: Vec<_> = (0..17).map(|number| question(if number == at { &name } else { "a" }, 1)).collect();
-            datagrams(&[(C, [header(1, 0x0100, [17, 0, 0, 0]), questions.concat()].concat())])
+            let questions: Vec<_> =
+                (0..=QUESTIONS).map(|number| question(if number == at { &name } else { "a" }, 1)).collect();
+            datagrams(&[(C, [header(1, 0x0100, [QUESTIONS as u16 + 1, 0, 0, 0]), questions.concat()].concat())])
         };
         // By the first it is seen that this is DNS. The last is stepped over.
         assert_eq!(asked(0).len(), usize::from(fits));
-        assert_eq!([1, 15, 16].map(|at| asked(at)[0].is_whole), [fits; 3]);
+        assert_eq!([40, QUESTIONS - 1, QUESTIONS].map(|at| asked(at)[0].is_whole), [fits; 3]);
     }
+}
+
+#[test]
+fn multicast_dns_has_many_questions() {
+    let asked = |count: usize, flags: u16, spoilt: Option<usize>| {
+        let kind = |number: usize| if spoilt == Some(number) { 0 } else { 12 };
+        let first = question("a.local", 12);
+        // A label, a pointer to the first name's end, and a response to one host is wanted.
+        let others = (1..count).map(|number| [vec![1, b'b', 0xc0, 14, 0, kind(number), 0x80, 1]].concat());
+        [header(0, flags, [count as u16, 0, 0, 0]), first, others.flatten().collect()].concat()
+    };
+    for count in [17, 32, 33, 100, QUESTIONS, QUESTIONS + 1, 1000] {
+        let found = datagrams(&[(C, asked(count, 0, None))]);
+        let [message] = &found[..] else { panic!("{count}: {found:?}") };
+        assert_eq!((message.questions.len(), usize::from(message.counts[0])), (count.min(QUESTIONS), count));
+        assert!(message.is_whole && message.questions[1..].iter().all(|question| &*question.name == "b.local"));
+    }
+    assert_eq!(datagrams(&[(S, asked(40, 0x8400, None))]).len(), 1, "a response");
+    // Not so many are there, or one of the first is none.
+    assert_eq!(datagrams(&[(C, asked(40, 0, Some(31)))]), []);
+    assert_eq!(datagrams(&[(C, asked(40, 0, Some(32)))]).len(), 1);
+    assert_eq!(datagrams(&[(C, asked(40, 0x2000, None))]), [], "an operation");
+    let mut few = asked(40, 0, None);
+    few[5] = 80;
+    assert_eq!(datagrams(&[(C, few)]), []);
+    // Known answers and probes may be many too.
+    let mut records = asked(2, 0, None);
+    records[7] = 100;
+    assert_eq!(datagrams(&[(C, records.clone())]), []);
+    records.extend((0..100).flat_map(|_| record(&POINTER, 12, &POINTER)));
+    assert_eq!(datagrams(&[(C, records)])[0].answers.len(), 64);
+    assert_eq!(messages(Carrier::Stream, &[(C, data(behind_length(&asked(33, 0, None))))]), [], "over TCP");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::protocol::wire::Fields;
 use crate::protocol::{Carrier, Event, Protocol};
 
 /// The most questions of a message that are read.
-pub const QUESTIONS: usize = 16;
+pub const QUESTIONS: usize = 128;
 /// The most answers of a message that are read.
 pub const ANSWERS: usize = 64;
 /// The most queries of a conversation that are remembered.

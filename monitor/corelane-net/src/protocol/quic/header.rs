@@ -42,8 +42,8 @@ pub(in crate::protocol) struct Long<'a> {
     pub(super) rest: &'a [u8],
 }
 
-/// The packet that a datagram, or the rest of one, begins with: of version 1 or 2, of a draft that is read, or a version
-/// negotiation that lists one of those. A packet that is odd, but whose length fits, does not hide those behind it.
+/// The packet that a datagram, or the rest of one, begins with: of a version that is known, or a version negotiation
+/// that lists one. A packet that is odd, but whose length fits, does not hide those behind it.
 pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
     let [first, v0, v1, v2, v3, behind @ ..] = bytes else {
         return None;
