@@ -1,7 +1,7 @@
 //! `quic`: a ClientHello in QUIC and its ServerHello, either of which may not have been seen.
 
-use super::Header;
 use super::json::{key, object, text};
+use super::{Header, tls};
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
 
 const SERVER_NAME: u16 = 0;
@@ -21,8 +21,10 @@ pub(super) fn write(
             if let Some(hello) = client {
                 quic.some_text(key!("sni"), hello.server_name.as_deref());
                 quic.some_text(key!("ja4"), hello.ja4.as_deref());
+                quic.flag(key!("ech"), hello.is_ech);
                 quic.some_list(key!("extensions"), &hello.extensions, |out, &kind| extension(out, kind, hello));
             }
+            tls::write_ja3(quic, client, server);
             if let Some(hello) = server {
                 quic.object(key!("server_handshake"), |handshake| {
                     handshake.number(key!("version"), hello.version);
@@ -83,6 +85,7 @@ fn name(kind: u16) -> Option<&'static str> {
         51 => "key_share",
         // Drafts have another number.
         57 | 0xffa5 => "quic_transport_parameters",
+        0xfe0d => "encrypted_client_hello",
         0xff01 => "renegotiation_info",
         _ => return None,
     })
@@ -106,14 +109,19 @@ mod tests {
             ciphers: vec![0x1301],
             extensions: vec![0x1a1a, 0, 16, 51],
             signatures: vec![],
+            groups: vec![0x1a1a, 29, 23],
+            point_formats: vec![0],
             ja4: Some("q13d0103h3_x_y".into()),
+            is_ech: true,
         };
         let server = ServerHello {
             time_ns: 0,
             server: Side::Responder,
             quic: Some(0x6b33_43cf),
+            legacy_version: 0x0303,
             version: 0x0304,
             cipher: 0x1301,
+            extensions: vec![51, 43],
             protocol: None,
             is_retry: false,
         };
@@ -124,15 +132,17 @@ mod tests {
             r#""community_id":"1:x=","quic":{"version":"#,
         );
         let asked = concat!(
-            r#","sni":"a.example","ja4":"q13d0103h3_x_y","extensions":[{"type":6682},"#,
+            r#","sni":"a.example","ja4":"q13d0103h3_x_y","ech":true,"extensions":[{"type":6682},"#,
             r#"{"name":"server_name","type":0,"values":["a.example"]},"#,
             r#"{"name":"alpn","type":16,"values":["h3","a\"b"]},{"name":"key_share","type":51}]"#,
         );
+        let ja3 = r#","ja3":{"hash":"1d569708e9bd1b341d827479d3812945","string":"771,4865,0-16-51,29-23,0"}"#;
+        let ja3s = r#","ja3s":{"hash":"eb1d94daa7e0344597e756a1fb6e7054","string":"771,4865,51-43"}"#;
         let answered = r#","server_handshake":{"version":772,"cipher":4865}"#;
         for (client, server, expected) in [
-            (Some(&client), None, [r#""1""#, asked, ""]),
-            (None, Some(&server), [r#""6b3343cf""#, "", answered]),
-            (Some(&client), Some(&server), [r#""6b3343cf""#, asked, answered]),
+            (Some(&client), None, [r#""1""#, asked, ja3, "", ""]),
+            (None, Some(&server), [r#""6b3343cf""#, "", "", ja3s, answered]),
+            (Some(&client), Some(&server), [r#""6b3343cf""#, asked, ja3, ja3s, answered]),
         ] {
             let mut line = Vec::new();
             write(&mut line, &header, client, server);

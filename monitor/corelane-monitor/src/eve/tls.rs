@@ -1,6 +1,6 @@
 //! `tls`: a ClientHello and its ServerHello, either of which may not have been seen.
 
-use super::json::{key, number, text};
+use super::json::{Object, key, number, text};
 use super::{Events, Header, Message, quic};
 use corelane_net::conversation::Side;
 use corelane_net::protocol::tls::{ClientHello, ServerHello};
@@ -43,6 +43,8 @@ fn write(line: &mut Vec<u8>, header: &Header<'_>, client: Option<&ClientHello>, 
             tls.some_text(key!("sni"), client.and_then(|hello| hello.server_name.as_deref()));
             tls.text(key!("version"), &version_name(version));
             tls.some_text(key!("ja4"), client.and_then(|hello| hello.ja4.as_deref()));
+            write_ja3(tls, client, server);
+            tls.flag(key!("ech"), client.is_some_and(|hello| hello.is_ech));
             let protocols = client.map_or(&[][..], |hello| &hello.protocols);
             tls.some_list(key!("client_alpns"), protocols, |out, name| text(out, name));
             tls.some_list(key!("server_alpns"), server.and_then(|hello| hello.protocol.as_deref()), text);
@@ -66,6 +68,19 @@ fn write(line: &mut Vec<u8>, header: &Header<'_>, client: Option<&ClientHello>, 
             }
         });
     });
+}
+
+/// Writes the fingerprints of both, as in the events of QUIC.
+pub(super) fn write_ja3(object: &mut Object<'_>, client: Option<&ClientHello>, server: Option<&ServerHello>) {
+    let of_both = [(key!("ja3"), client.and_then(ClientHello::ja3)), (key!("ja3s"), server.map(ServerHello::ja3s))];
+    for (key, ja3) in of_both {
+        if let Some(ja3) = ja3 {
+            object.object(key, |fields| {
+                fields.text(key!("hash"), &ja3.hash);
+                fields.text(key!("string"), &ja3.string);
+            });
+        }
+    }
 }
 
 /// A version as Suricata writes it, in which 0 is none.
@@ -104,7 +119,10 @@ mod tests {
             ciphers: vec![5, 47],
             extensions: vec![],
             signatures: vec![],
+            groups: vec![],
+            point_formats: vec![],
             ja4: None,
+            is_ech: false,
         };
         let header = Header::example();
         let mut line = Vec::new();

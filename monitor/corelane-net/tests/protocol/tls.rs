@@ -184,6 +184,54 @@ fn the_published_fingerprints() {
     assert_eq!(ja4(&firefox), "t13d1715h2_5b57614c22b0_3d5424432f57");
 }
 
+/// The examples of its description, and values of GREASE, which are left out.
+#[test]
+fn the_older_fingerprint() {
+    let ja3 = |message: &[u8]| {
+        let (clients, _) = hellos(&[(C, data(record(22, message)))]);
+        let ja3 = clients[0].ja3().unwrap();
+        (ja3.string, ja3.hash)
+    };
+    let ciphers = [47, 53, 5, 10, 49161, 49162, 49171, 49172, 50, 56, 19, 4];
+    let groups = extension(10, &counted::<2>(&words(&[23, 24, 25])));
+    let first =
+        ("769,47-53-5-10-49161-49162-49171-49172-50-56-19-4,0-10-11,23-24-25,0", "ada70206e40642a3e4461f35503241d5");
+    let message = hello(0x0301, &ciphers, &[host("a"), groups, extension(11, &[1, 0])]);
+    assert_eq!(ja3(&message), (first.0.into(), first.1.into()));
+    let greased = [
+        extension(0x1a1a, &[]),
+        host("a"),
+        extension(10, &counted::<2>(&words(&[0x2a2a, 23, 24, 25]))),
+        extension(11, &[1, 0]),
+        extension(0xbaba, &[0]),
+    ];
+    let ciphers: Vec<u16> = [0xcaca].into_iter().chain(ciphers).collect();
+    assert_eq!(ja3(&hello(0x0301, &ciphers, &greased)), (first.0.into(), first.1.into()));
+    let second = ("769,4-5-10-9-100-98-3-6-19-18-99,,,", "de350869b8c85de67a350c8d186f11e6");
+    let message = hello(0x0301, &[4, 5, 10, 9, 100, 98, 3, 6, 19, 18, 99], &[]);
+    assert_eq!(ja3(&message), (second.0.into(), second.1.into()));
+    let answer = [65281, 0, 11, 35, 5, 16].map(|kind| extension(kind, &[]));
+    let (_, servers) = hellos(&[(S, data(record(22, &server_hello(0x0301, 47, &[3; 32], &answer))))]);
+    let ja3s = servers[0].ja3s();
+    assert_eq!((&*ja3s.string, &*ja3s.hash), ("769,47,65281-0-11-35-5-16", "836ce314215654b5b1f85f97c73e506f"));
+    // The version of both is that of the head.
+    let (_, servers) =
+        hellos(&[(S, data(record(22, &server_hello(0x0303, 0x1301, &[3; 32], &[extension(43, &[3, 4])]))))]);
+    assert_eq!(servers[0].ja3s().string, "771,4865,43");
+}
+
+#[test]
+fn an_encrypted_hello_is_marked() {
+    let is_ech = |content: &[u8]| {
+        let message = hello(0x0303, &CIPHERS, &[host("public.example"), extension(0xfe0d, content)]);
+        let (clients, _) = hellos(&[(C, data(record(22, &message)))]);
+        assert_eq!(clients[0].server_name.as_deref(), Some("public.example"));
+        clients[0].is_ech
+    };
+    let outer = [&[0, 0, 1, 0, 1, 7][..], &counted::<2>(&[9; 32]), &counted::<2>(&[8; 144])].concat();
+    assert_eq!([is_ech(&outer), is_ech(&[1]), is_ech(&[])], [true, false, false]);
+}
+
 #[test]
 fn the_two_characters_of_a_protocol_name() {
     // The table of the description.

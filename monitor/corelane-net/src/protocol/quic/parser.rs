@@ -202,7 +202,7 @@ impl Quic {
                     (!repeats).then(|| Event::ClientHello(Box::new(hello)))
                 }
                 SERVER_HELLO if !is_client => {
-                    let hello = tls::server_hello(side, time_ns, content, Some(version)).ok_or(Full)?;
+                    let hello = tls::server_hello((side, time_ns, Detail::Full), content, Some(version)).ok_or(Full)?;
                     self.answered = !hello.is_retry;
                     Some(Event::ServerHello(Box::new(hello)))
                 }

@@ -2,6 +2,9 @@
 
 use crate::conversation::Side;
 use crate::protocol::Text;
+use crate::protocol::text::hex;
+use md5::{Digest, Md5};
+use std::fmt::Write;
 
 /// The content of a ClientHello.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +29,15 @@ pub struct ClientHello {
     pub extensions: Vec<u16>,
     /// The signature algorithms, in its order, with GREASE values.
     pub signatures: Vec<u16>,
+    /// The groups for the key exchange, in its order, with GREASE values.
+    pub groups: Vec<u16>,
+    /// The formats of points on curves, in its order.
+    pub point_formats: Vec<u8>,
     /// The JA4 fingerprint. A hello in the form of SSL 2 has none.
     pub ja4: Option<Text>,
+    /// Whether it is the outer hello of Encrypted Client Hello, whose server name stands for another one. A client that
+    /// has none to hide may send bytes that look the same.
+    pub is_ech: bool,
 }
 
 /// The content of a ServerHello.
@@ -39,10 +49,14 @@ pub struct ServerHello {
     pub server: Side,
     /// The version of QUIC that carried it, as of a ClientHello.
     pub quic: Option<u32>,
+    /// The version in its head: 0x0303 for TLS 1.2 and everything newer.
+    pub legacy_version: u16,
     /// The version that was chosen: 0x0303 for TLS 1.2, 0x0304 for 1.3.
     pub version: u16,
     /// The cipher suite.
     pub cipher: u16,
+    /// The kinds of its extensions, in its order.
+    pub extensions: Vec<u16>,
     /// The protocol that was chosen, if it is in the clear (TLS 1.3 encrypts it).
     pub protocol: Option<Text>,
     /// Whether it asks for another ClientHello.
@@ -52,13 +66,61 @@ pub struct ServerHello {
 impl ClientHello {
     /// The bytes it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
-        let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures];
+        let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures, &self.groups];
         2 * numbers.iter().map(|numbers| numbers.capacity()).sum::<usize>()
+            + self.point_formats.capacity()
             + self.protocols.capacity() * size_of::<Text>()
             + self.protocols.iter().map(|name| name.heap_bytes()).sum::<usize>()
             + self.server_name.as_ref().map_or(0, |name| name.heap_bytes())
             + self.ja4.as_ref().map_or(0, |ja4| ja4.heap_bytes())
     }
+}
+
+/// A JA3 fingerprint, of a client or of a server (JA3S).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ja3 {
+    /// Lists of decimal numbers.
+    pub string: String,
+    /// Its MD5, in hexadecimal.
+    pub hash: String,
+}
+
+impl Ja3 {
+    /// The lists without GREASE values: numbers with `-` between them, lists with `,`.
+    fn new<const N: usize>(lists: [&[u16]; N]) -> Self {
+        let mut string = String::with_capacity(256);
+        for (place, list) in lists.into_iter().enumerate() {
+            string.extend((place > 0).then_some(','));
+            for (place, value) in list.iter().filter(|&&value| !is_grease(value)).enumerate() {
+                string.extend((place > 0).then_some('-'));
+                let _ = write!(string, "{value}");
+            }
+        }
+        let mut hash = String::with_capacity(32);
+        hex(&mut hash, &Md5::digest(string.as_bytes()));
+        Self { string, hash }
+    }
+}
+
+impl ClientHello {
+    /// Its JA3, by the description of the authors (github.com/salesforce/ja3). A hello in the form of SSL 2 has none.
+    pub fn ja3(&self) -> Option<Ja3> {
+        self.ja4.as_ref()?;
+        let formats: Vec<u16> = self.point_formats.iter().copied().map(u16::from).collect();
+        Some(Ja3::new([&[self.legacy_version], &self.ciphers, &self.extensions, &self.groups, &formats]))
+    }
+}
+
+impl ServerHello {
+    /// Its JA3S.
+    pub fn ja3s(&self) -> Ja3 {
+        Ja3::new([&[self.legacy_version], &[self.cipher], &self.extensions])
+    }
+}
+
+/// Whether a value is GREASE: reserved, so that no implementation relies on knowing all values (RFC 8701).
+pub(super) fn is_grease(value: u16) -> bool {
+    value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
 
 /// A version as it is written, such as `TLS 1.2`.

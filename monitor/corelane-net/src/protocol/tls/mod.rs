@@ -12,7 +12,8 @@
 //!    [`RECORDS`] bytes. Messages behind ChangeCipherSpec are encrypted. Only a second ClientHello is expected there,
 //!    as the server may have asked for it.
 //!
-//! The fingerprint is JA4, by FoxIO's published description; `ja4` in `parser.rs` has the steps.
+//! The fingerprints are JA4, by FoxIO's published description (`ja4` in `parser.rs` has the steps), and JA3, which is
+//! made where it is asked for.
 //!
 //! # Gaps
 //!
@@ -27,7 +28,7 @@ mod hello;
 mod parser;
 mod rule;
 
-pub use hello::{ClientHello, ServerHello, version_name};
+pub use hello::{ClientHello, Ja3, ServerHello, version_name};
 pub use parser::{HELLO, MOST, PROTOCOLS, RECORDS};
 pub(super) use parser::{Tls, client_hello, server_hello};
 pub(super) use rule::{record, ssl2_hello};

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::hello::{ClientHello, ServerHello};
+use super::hello::{ClientHello, ServerHello, is_grease};
 use crate::conversation::Side;
 use crate::protocol::parser::{Parser, Start};
 use crate::protocol::text::{Detail, Text, digit, hex, printable};
@@ -32,6 +32,9 @@ const SUPPORTED_VERSIONS: u16 = 43;
 const SERVER_NAME: u16 = 0;
 const PROTOCOL_NAMES: u16 = 16;
 const SIGNATURE_ALGORITHMS: u16 = 13;
+const GROUPS: u16 = 10;
+const POINT_FORMATS: u16 = 11;
+const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 
 /// The TLS of one connection.
 #[derive(Debug, Default)]
@@ -233,7 +236,7 @@ impl Half {
                 if let Some(hello) = client_hello((side, time_ns, detail), hello, None) {
                     out.push(Event::ClientHello(Box::new(hello)));
                 }
-            } else if let Some(hello) = server_hello(side, time_ns, hello, None) {
+            } else if let Some(hello) = server_hello((side, time_ns, detail), hello, None) {
                 out.push(Event::ServerHello(Box::new(hello)));
             }
             *message = Message::default();
@@ -244,11 +247,6 @@ impl Half {
         self.done = true;
         self.message = Message::default();
     }
-}
-
-/// Whether a value is GREASE: reserved, so that no implementation relies on knowing all values (RFC 8701).
-fn is_grease(value: u16) -> bool {
-    value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
 
 /// The content of a ClientHello. `quic` is the version of QUIC that carried it, if one did.
@@ -274,7 +272,10 @@ pub(in crate::protocol) fn client_hello(
         ciphers: Vec::new(),
         extensions: Vec::new(),
         signatures: Vec::new(),
+        groups: Vec::new(),
+        point_formats: Vec::new(),
         ja4: None,
+        is_ech: false,
     };
     if detail == Detail::Counts {
         return Some(hello);
@@ -302,6 +303,18 @@ pub(in crate::protocol) fn client_hello(
                     hello.signatures = words(algorithms).collect();
                 }
             }
+            GROUPS => {
+                if let Some(groups) = Fields(content).counted_by_u16() {
+                    hello.groups = words(groups).collect();
+                }
+            }
+            POINT_FORMATS => {
+                if let Some(formats) = Fields(content).counted_by_u8() {
+                    hello.point_formats = formats.to_vec();
+                }
+            }
+            // The inner hello has another type, and is encrypted.
+            ENCRYPTED_CLIENT_HELLO => hello.is_ech = content.first() == Some(&0),
             SUPPORTED_VERSIONS => {
                 if let Some(versions) = supported_versions(content) {
                     hello.versions = words(versions).filter(|&version| !is_grease(version)).collect();
@@ -331,14 +344,16 @@ fn ssl2_client_hello(client: Side, time_ns: u64, version: u16, content: &[u8]) -
         ciphers: ciphers.map(|cipher| u16::from_be_bytes([cipher[1], cipher[2]])).collect(),
         extensions: Vec::new(),
         signatures: Vec::new(),
+        groups: Vec::new(),
+        point_formats: Vec::new(),
         ja4: None,
+        is_ech: false,
     })
 }
 
 /// The content of a ServerHello, as with [`client_hello`].
 pub(in crate::protocol) fn server_hello(
-    server: Side,
-    time_ns: u64,
+    (server, time_ns, detail): (Side, u64, Detail),
     content: &[u8],
     quic: Option<u32>,
 ) -> Option<ServerHello> {
@@ -348,9 +363,22 @@ pub(in crate::protocol) fn server_hello(
     fields.counted_by_u8().filter(|session| session.len() <= 32)?;
     let cipher = fields.u16()?;
     let _compression = fields.u8()?;
-    let mut hello = ServerHello { time_ns, server, quic, version, cipher, protocol: None, is_retry: random == RETRY };
+    let mut hello = ServerHello {
+        time_ns,
+        server,
+        quic,
+        legacy_version: version,
+        version,
+        cipher,
+        extensions: Vec::new(),
+        protocol: None,
+        is_retry: random == RETRY,
+    };
     // SSL 3 has none.
     for (kind, content) in extensions(fields).filter(|_| version != 0x0300) {
+        if detail == Detail::Full {
+            hello.extensions.push(kind);
+        }
         match kind {
             PROTOCOL_NAMES => {
                 if let Some(mut names) = protocol_names(content) {
