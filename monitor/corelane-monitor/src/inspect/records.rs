@@ -1,7 +1,7 @@
 //! Makes events and numbers of conversations.
 
 use super::lines::{Key, Lines};
-use super::talk::{Name, Talk};
+use super::talk::{Hello, Name, Talk};
 use crate::eve::tls::Hellos;
 use crate::eve::{self, Events, Message};
 use crate::facts::Gather;
@@ -71,7 +71,7 @@ impl Observer<Talk> for Records<'_> {
                 // The current packet, if there is one, does not cause these events: it is another conversation's, which
                 // needs the memory or the ports.
                 self.events(subject, &mut talk, found, None);
-                self.unanswered_hello(subject, &mut talk);
+                self.lone_hello(subject, &mut talk);
                 let (protocol, client) = (talk.protocol(), talk.client());
                 kept = talk.kept;
                 (talk.name, protocol, talk.before, client, talk.transactions)
@@ -112,6 +112,9 @@ impl Records<'_> {
         for event in found.drain(..) {
             self.event(subject, talk, event, number);
         }
+        if talk.is_unasked() {
+            self.lone_hello(subject, talk);
+        }
         // One packet may bring many events; every partition has a list.
         if found.capacity() > KEPT {
             *found = Vec::new();
@@ -132,18 +135,34 @@ impl Records<'_> {
             Event::ClientHello(hello) => {
                 let count = if hello.quic.is_some() { &mut seen.quic_client_hellos } else { &mut seen.client_hellos };
                 *count += 1;
-                self.unanswered_hello(subject, talk);
                 if let Some(identified) = &mut talk.identified {
                     identified.client = Some(hello.client);
                 }
-                talk.hello = Some((hello, number));
+                match talk.hello.take() {
+                    Some((Hello::Server(answer), _)) if answer.server != hello.client => {
+                        let hellos = Hellos { client: Some(&hello), server: Some(&answer) };
+                        self.message(subject, talk, &hellos, number);
+                    }
+                    other => {
+                        talk.hello = other;
+                        self.lone_hello(subject, talk);
+                        talk.hello = Some((Hello::Client(hello), number));
+                    }
+                }
             }
             Event::ServerHello(hello) => {
                 let count = if hello.quic.is_some() { &mut seen.quic_server_hellos } else { &mut seen.server_hellos };
                 *count += 1;
-                let asked = talk.hello.take();
-                let client = asked.as_ref().map(|(asked, _)| &**asked);
-                self.message(subject, talk, &Hellos { client, server: Some(&hello) }, number);
+                match talk.hello.take() {
+                    Some((Hello::Client(asked), _)) => {
+                        self.message(subject, talk, &Hellos { client: Some(&asked), server: Some(&hello) }, number);
+                    }
+                    other => {
+                        talk.hello = other;
+                        self.lone_hello(subject, talk);
+                        talk.hello = Some((Hello::Server(hello), number));
+                    }
+                }
             }
             other => {
                 if let Some(message) = eve::message(&other) {
@@ -168,10 +187,14 @@ impl Records<'_> {
         }
     }
 
-    /// Records a ClientHello whose answer is not awaited any longer.
-    fn unanswered_hello(&mut self, subject: Subject<'_>, talk: &mut Talk) {
+    /// Records a hello whose counterpart is not awaited any longer.
+    fn lone_hello(&mut self, subject: Subject<'_>, talk: &mut Talk) {
         if let Some((hello, number)) = talk.hello.take() {
-            self.message(subject, talk, &Hellos { client: Some(&hello), server: None }, number);
+            let hellos = match &hello {
+                Hello::Client(hello) => Hellos { client: Some(hello), server: None },
+                Hello::Server(hello) => Hellos { client: None, server: Some(hello) },
+            };
+            self.message(subject, talk, &hellos, number);
         }
     }
 }

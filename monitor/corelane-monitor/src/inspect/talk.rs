@@ -2,7 +2,7 @@
 
 use crate::facts::Kept;
 use corelane_net::conversation::{Application, Conversation, Side};
-use corelane_net::protocol::tls::ClientHello;
+use corelane_net::protocol::tls::{ClientHello, ServerHello};
 use corelane_net::protocol::{Carrier, CommunityId, Detail, Event, Identified, Protocol, Session, community_id};
 
 /// A protocol session, with the facts that its events share.
@@ -15,14 +15,30 @@ pub(super) struct Talk {
     pub(super) identified: Option<Identified>,
     /// The protocol that was identified directly before it.
     pub(super) before: Option<Protocol>,
-    /// A ClientHello whose answer is still to come, and the number of the packet that brought it, if one did.
-    pub(super) hello: Option<(Box<ClientHello>, Option<u64>)>,
+    /// A hello whose counterpart is still to come, and the number of the packet that brought it, if one did.
+    pub(super) hello: Option<(Hello, Option<u64>)>,
     /// Requests, hellos, queries and SSH handshakes so far.
     pub(super) transactions: u64,
     /// Whether facts are gathered …
     gathers: bool,
     /// … and what is kept for them, if anything is.
     pub(super) kept: Option<Box<Kept>>,
+}
+
+/// One of the two hellos. That of the server may be recorded first.
+#[derive(Debug)]
+pub(super) enum Hello {
+    Client(Box<ClientHello>),
+    Server(Box<ServerHello>),
+}
+
+impl Hello {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Hello::Client(hello) => size_of::<ClientHello>() + hello.heap_bytes(),
+            Hello::Server(hello) => size_of::<ServerHello>() + hello.heap_bytes(),
+        }
+    }
 }
 
 /// The name of a conversation in all its events.
@@ -71,6 +87,14 @@ impl Talk {
         Talk { session, name, identified: None, before: None, hello: None, transactions: 0, gathers, kept }
     }
 
+    /// Whether the ClientHello of an answer that waits for it cannot come any more.
+    pub(super) fn is_unasked(&self) -> bool {
+        match &self.hello {
+            Some((Hello::Server(hello), _)) => !self.session.wants(hello.server.other()),
+            _ => false,
+        }
+    }
+
     /// The protocol that is known.
     pub(super) fn protocol(&self) -> Option<Protocol> {
         self.identified.map(|identified| identified.protocol)
@@ -107,9 +131,8 @@ impl Application for Talk {
 
     #[inline]
     fn heap_bytes(&self) -> usize {
-        let hello = |(hello, _): &(Box<ClientHello>, Option<u64>)| size_of::<ClientHello>() + hello.heap_bytes();
         self.session.heap_bytes()
-            + self.hello.as_ref().map_or(0, hello)
+            + self.hello.as_ref().map_or(0, |(hello, _)| hello.heap_bytes())
             + self.kept.as_deref().map_or(0, Kept::heap_bytes)
     }
 

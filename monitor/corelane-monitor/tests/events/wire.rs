@@ -163,6 +163,31 @@ fn the_end_that_sends_a_client_hello_is_the_client() {
 }
 
 #[test]
+fn an_answer_that_was_recorded_first_waits_for_its_question() {
+    let (hello, answer) = (client_hello(), server_hello());
+    let data: &[u8] = &[23, 3, 3, 0, 1, 7];
+    let of = |pieces: &[(bool, &[u8])]| {
+        let found = events(&connection(443, pieces));
+        let tls = found.iter().filter(|event| event["event_type"] == "tls");
+        let halves = |event: &Value| {
+            let side = |name: &str| event["tls"].get(name).is_some();
+            (side("client_handshake"), side("server_handshake"), event["pcap_cnt"].as_u64())
+        };
+        (tls.map(halves).collect::<Vec<_>>(), found.last().expect("a flow")["flow"]["tx_cnt"].as_u64())
+    };
+    assert_eq!(of(&[(false, &answer), (true, &hello)]), (vec![(true, true, Some(5))], Some(1)));
+    // The server goes on with what it encrypts.
+    let flight = [&answer[..], data].concat();
+    assert_eq!(of(&[(false, &flight), (false, data), (true, &hello)]), (vec![(true, true, Some(6))], Some(1)));
+    // The client's was not captured: its first record, or the end, shows it.
+    assert_eq!(of(&[(false, &answer), (true, data)]), (vec![(false, true, Some(4))], Some(1)));
+    assert_eq!(of(&[(false, &answer)]), (vec![(false, true, Some(4))], Some(1)));
+    // Two answers, and a question that has one already.
+    let twice = of(&[(false, &answer), (false, &answer), (true, &hello), (true, &hello)]);
+    assert_eq!(twice.0, [(false, true, Some(4)), (true, true, Some(6)), (true, false, Some(7))]);
+}
+
+#[test]
 fn the_later_hello_gives_the_time() {
     let (hello, answer) = (client_hello(), server_hello());
     let pieces: [(bool, &[u8]); 2] = [(true, &hello), (false, &answer)];

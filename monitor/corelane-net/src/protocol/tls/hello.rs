@@ -64,6 +64,13 @@ pub struct ServerHello {
 }
 
 impl ClientHello {
+    /// Its JA3, by the description of the authors (github.com/salesforce/ja3). A hello in the form of SSL 2 has none.
+    pub fn ja3(&self) -> Option<Ja3> {
+        self.ja4.as_ref()?;
+        let formats: Vec<u16> = self.point_formats.iter().copied().map(u16::from).collect();
+        Some(Ja3::new([&[self.legacy_version], &self.ciphers, &self.extensions, &self.groups, &formats]))
+    }
+
     /// The bytes it holds outside of itself.
     pub fn heap_bytes(&self) -> usize {
         let numbers = [&self.versions, &self.ciphers, &self.extensions, &self.signatures, &self.groups];
@@ -73,6 +80,18 @@ impl ClientHello {
             + self.protocols.iter().map(|name| name.heap_bytes()).sum::<usize>()
             + self.server_name.as_ref().map_or(0, |name| name.heap_bytes())
             + self.ja4.as_ref().map_or(0, |ja4| ja4.heap_bytes())
+    }
+}
+
+impl ServerHello {
+    /// Its JA3S.
+    pub fn ja3s(&self) -> Ja3 {
+        Ja3::new([&[self.legacy_version], &[self.cipher], &self.extensions])
+    }
+
+    /// The bytes it holds outside of itself.
+    pub fn heap_bytes(&self) -> usize {
+        2 * self.extensions.capacity() + self.protocol.as_ref().map_or(0, |name| name.heap_bytes())
     }
 }
 
@@ -99,22 +118,6 @@ impl Ja3 {
         let mut hash = String::with_capacity(32);
         hex(&mut hash, &Md5::digest(string.as_bytes()));
         Self { string, hash }
-    }
-}
-
-impl ClientHello {
-    /// Its JA3, by the description of the authors (github.com/salesforce/ja3). A hello in the form of SSL 2 has none.
-    pub fn ja3(&self) -> Option<Ja3> {
-        self.ja4.as_ref()?;
-        let formats: Vec<u16> = self.point_formats.iter().copied().map(u16::from).collect();
-        Some(Ja3::new([&[self.legacy_version], &self.ciphers, &self.extensions, &self.groups, &formats]))
-    }
-}
-
-impl ServerHello {
-    /// Its JA3S.
-    pub fn ja3s(&self) -> Ja3 {
-        Ja3::new([&[self.legacy_version], &[self.cipher], &self.extensions])
     }
 }
 
