@@ -20,6 +20,10 @@ pub struct Seen {
     pub quic_client_hellos: u64,
     /// ServerHellos in QUIC.
     pub quic_server_hellos: u64,
+    /// DTLS ClientHellos.
+    pub dtls_client_hellos: u64,
+    /// DTLS ServerHellos.
+    pub dtls_server_hellos: u64,
     /// DNS queries, over UDP and over TCP.
     pub dns_queries: [u64; 2],
     /// DNS responses, over UDP and over TCP.
@@ -37,6 +41,8 @@ impl Seen {
         self.server_hellos += other.server_hellos;
         self.quic_client_hellos += other.quic_client_hellos;
         self.quic_server_hellos += other.quic_server_hellos;
+        self.dtls_client_hellos += other.dtls_client_hellos;
+        self.dtls_server_hellos += other.dtls_server_hellos;
         let sums = [&mut self.dns_queries, &mut self.dns_responses].into_iter().chain(&mut self.events);
         let counts = [&other.dns_queries, &other.dns_responses].into_iter().chain(&other.events);
         for (sum, count) in sums.flatten().zip(counts.flatten()) {

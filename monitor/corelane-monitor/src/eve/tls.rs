@@ -93,6 +93,10 @@ fn version_name(version: u16) -> Cow<'static, str> {
         0x0302 => "TLS 1.1".into(),
         0x0303 => "TLS 1.2".into(),
         0x0304 => "TLS 1.3".into(),
+        // Suricata knows none of DTLS.
+        0xfeff => "DTLS 1.0".into(),
+        0xfefd => "DTLS 1.2".into(),
+        0xfefc => "DTLS 1.3".into(),
         // Drafts, also one company's own.
         0x7f01 => "TLS 1.3 draft-<16".into(),
         0x7f10..=0x7f1c => format!("TLS 1.3 draft-{}", version & 0xff).into(),
@@ -157,7 +161,10 @@ mod tests {
             (0xfb17, "TLS 1.3 draft-23-fb"),
             (0xfb18, "0xfb18"),
             (0xfb1a, "TLS 1.3 draft-26-fb"),
-            (0xfeff, "0xfeff"),
+            (0xfefc, "DTLS 1.3"),
+            (0xfefd, "DTLS 1.2"),
+            (0xfeff, "DTLS 1.0"),
+            (0xfefe, "0xfefe"),
         ] {
             assert_eq!(version_name(version), name);
         }

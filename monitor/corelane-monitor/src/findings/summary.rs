@@ -76,6 +76,7 @@ impl Seen {
             Protocol::Http1 => two(self.http_requests, "request", self.http_responses, "response"),
             Protocol::Tls => two(self.client_hellos, "ClientHello", self.server_hellos, "ServerHello"),
             Protocol::Quic => two(self.quic_client_hellos, "ClientHello", self.quic_server_hellos, "ServerHello"),
+            Protocol::Dtls => two(self.dtls_client_hellos, "ClientHello", self.dtls_server_hellos, "ServerHello"),
             Protocol::Dns => {
                 let sum = |counts: [u64; 2]| counts.iter().sum();
                 two(sum(self.dns_queries), "query", sum(self.dns_responses), "response")

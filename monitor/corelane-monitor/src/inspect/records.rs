@@ -133,7 +133,11 @@ impl Records<'_> {
                 talk.identified = Some(Identified { client, ..identified });
             }
             Event::ClientHello(hello) => {
-                let count = if hello.quic.is_some() { &mut seen.quic_client_hellos } else { &mut seen.client_hellos };
+                let count = match hello.quic {
+                    Some(_) => &mut seen.quic_client_hellos,
+                    None if hello.is_dtls() => &mut seen.dtls_client_hellos,
+                    None => &mut seen.client_hellos,
+                };
                 *count += 1;
                 if let Some(identified) = &mut talk.identified {
                     identified.client = Some(hello.client);
@@ -151,7 +155,11 @@ impl Records<'_> {
                 }
             }
             Event::ServerHello(hello) => {
-                let count = if hello.quic.is_some() { &mut seen.quic_server_hellos } else { &mut seen.server_hellos };
+                let count = match hello.quic {
+                    Some(_) => &mut seen.quic_server_hellos,
+                    None if hello.is_dtls() => &mut seen.dtls_server_hellos,
+                    None => &mut seen.server_hellos,
+                };
                 *count += 1;
                 match talk.hello.take() {
                     Some((Hello::Client(asked), _)) => {

@@ -188,6 +188,31 @@ fn an_answer_that_was_recorded_first_waits_for_its_question() {
 }
 
 #[test]
+fn hellos_of_dtls_have_an_event_of_tls() {
+    let mut capture = connection(443, &[])[..24].to_vec();
+    let hello = [&[0xfe, 0xfd][..], &[7; 32], &[0, 0, 0, 2, 0xc0, 0x2b, 1, 0]].concat();
+    let answer = [&[0xfe, 0xfd][..], &[8; 32], &[0, 0xc0, 0x2b, 0]].concat();
+    for (from, kind, content) in [(1, 1, &hello), (2, 2, &answer)] {
+        let length = content.len() as u8;
+        let message = [&[kind, 0, 0, length, 0, 0, 0, 0, 0, 0, 0, length][..], content].concat();
+        let record = [&[22, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, length + 12][..], &message].concat();
+        let ports = if from == 1 { [156, 64, 1, 187] } else { [1, 187, 156, 64] };
+        let size = record.len() as u8;
+        let addresses = [10, 0, 0, from, 10, 0, 0, 3 - from];
+        let head = [&[0x45, 0, 0, size + 28, 0, 0, 0, 0, 64, 17, 0, 0][..], &addresses, &ports].concat();
+        let frame = [&head[..], &[0, size + 8, 0, 0], &record].concat();
+        capture.extend([1_700_000_000_u32.to_le_bytes(), [0; 4]].concat());
+        capture.extend([(frame.len() as u32).to_le_bytes(); 2].concat());
+        capture.extend(frame);
+    }
+    let found = events(&capture);
+    let [tls, flow] = &found[..] else { panic!("{found:?}") };
+    let of = (&tls["event_type"], &tls["proto"], &tls["tls"]["version"], &tls["tls"]["server_handshake"]["cipher"]);
+    assert_eq!(of, (&json!("tls"), &json!("UDP"), &json!("DTLS 1.2"), &json!(0xc02b)));
+    assert_eq!((&flow["app_proto"], &flow["flow"]["tx_cnt"]), (&json!("dtls"), &json!(1)));
+}
+
+#[test]
 fn the_later_hello_gives_the_time() {
     let (hello, answer) = (client_hello(), server_hello());
     let pieces: [(bool, &[u8]); 2] = [(true, &hello), (false, &answer)];

@@ -7,8 +7,8 @@
 //! POP3 and IMAP are watched until they change to TLS; PostgreSQL, MySQL, LDAP, XMPP, RDP and SOCKS until they change
 //! to it or to something else. Of all other protocols only the name is of interest, and no more bytes are wanted.
 //!
-//! ICE puts STUN in front of QUIC. So a datagram of a protocol that is read replaces a verdict for one that is not, as
-//! long as datagrams are judged.
+//! ICE puts STUN in front of QUIC and DTLS. So a datagram of a protocol that is read replaces a verdict for one that is
+//! not, as long as datagrams are judged.
 //!
 //! # Guarantees
 //!
@@ -33,6 +33,7 @@
 //! | `session.rs` | a session and its states |
 //! | `identify/` | the evidence, and the rules for what is not read |
 //! | `http/`, `tls/`, `dns/`, `quic/`, `ssh/` | a parser each, its rules, and its results as types |
+//! | `dtls.rs` | TLS over datagrams |
 //! | `starttls.rs` | dialogues of lines that change to TLS |
 //! | `preface/` | those of other messages, and what proxies put in front |
 //! | `wire.rs`, `text.rs` | fields of binary protocols; text for printing |
@@ -41,6 +42,7 @@
 
 mod community_id;
 pub mod dns;
+mod dtls;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod http;
@@ -114,6 +116,8 @@ protocols! {
     Rdp "rdp" read by preface::Preface,
     /// SOCKS 4 and 5.
     Socks "socks" read by preface::Preface,
+    /// DTLS 1.0 to 1.3.
+    Dtls "dtls" read by dtls::Dtls,
 }
 
 /// A fact that a conversation shows. A `match` over all variants is how a program learns of a new protocol.
@@ -159,6 +163,7 @@ const DATAGRAM_RULES: &[fn(&[u8]) -> Says] = &[
     datagram::dhcp,
     quic::packet,
     stun::message,
+    dtls::datagram,
     datagram::bittorrent_table,
     datagram::netbios_name,
     dns::message,

@@ -134,7 +134,8 @@ impl Session {
         let State::Named(judged) = &mut self.state else {
             return;
         };
-        if judged[side.index()] >= identify::DATAGRAMS {
+        let most = identify::judged(self.protocol);
+        if judged[side.index()] >= most {
             return;
         }
         judged[side.index()] += 1;
@@ -144,7 +145,7 @@ impl Session {
                 self.state = self.found(found, judged, out);
                 self.data(side, time_ns, bytes, out);
             }
-            None if judged.iter().all(|&count| count >= identify::DATAGRAMS) => self.state = State::Over,
+            None if judged.iter().all(|&count| count >= most) => self.state = State::Over,
             None => {}
         }
     }
@@ -274,7 +275,7 @@ impl Application for Session {
         match &self.state {
             State::Fresh | State::Identifying(_) => true,
             State::Read(reader) => reader.wants(side),
-            State::Named(judged) => judged[side.index()] < identify::DATAGRAMS,
+            State::Named(judged) => judged[side.index()] < identify::judged(self.protocol),
             State::Over => false,
         }
     }

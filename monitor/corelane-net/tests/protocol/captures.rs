@@ -68,6 +68,8 @@ impl Found {
                 self.quic_names.extend(hello.server_name.map(String::from));
             }
             Event::ServerHello(hello) if hello.quic.is_some() => self.quic[1] += 1,
+            Event::ClientHello(hello) if hello.is_dtls() => self.count("dtls_client_hello"),
+            Event::ServerHello(hello) if hello.is_dtls() => self.count("dtls_server_hello"),
             Event::ClientHello(hello) => {
                 self.count("tls_client_hello");
                 self.names.extend(hello.server_name.map(String::from));

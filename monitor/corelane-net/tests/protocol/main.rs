@@ -4,6 +4,7 @@ mod captures;
 #[path = "../support/captures_folder.rs"]
 mod captures_folder;
 mod dns;
+mod dtls;
 mod http;
 mod identify;
 mod list;

@@ -44,7 +44,7 @@ fn names(names: &[&[u8]]) -> Vec<u8> {
     extension(16, &counted::<2>(&names.iter().flat_map(|name| counted::<1>(name)).collect::<Vec<_>>()))
 }
 
-fn host(name: &str) -> Vec<u8> {
+pub(crate) fn host(name: &str) -> Vec<u8> {
     extension(0, &counted::<2>(&[vec![0], counted::<2>(name.as_bytes())].concat()))
 }
 

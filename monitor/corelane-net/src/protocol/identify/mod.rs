@@ -1,7 +1,8 @@
 //! Identifies the protocol of a conversation by its content, never by its ports.
 //!
 //! 1. The first bytes of each side of a stream are kept, at most [`PREFIX`]. Each datagram is judged by itself, up to
-//!    [`DATAGRAMS`] a side. Among these one of QUIC or DNS, which are read, replaces a protocol that is not.
+//!    [`DATAGRAMS`] a side, of STUN [`DATAGRAMS_OF_STUN`]. Among these one of QUIC, DTLS or DNS, which are read,
+//!    replaces a protocol that is not.
 //! 2. There is a rule for each kind of message. A rule returns yes, no, or that it needs more bytes. It never takes
 //!    back a yes or a no when more bytes come.
 //! 3. The rules have an order, and a rule counts only when all before it have returned no. So the verdict does not
@@ -32,6 +33,8 @@ use crate::conversation::Side;
 pub const MOST: usize = 4 * PREFIX;
 /// The datagrams of a side that are examined.
 pub const DATAGRAMS: u8 = 4;
+/// The same behind STUN, by which ICE tries several ways first.
+pub const DATAGRAMS_OF_STUN: u8 = 16;
 /// The most restarts of a side by gaps.
 pub const RESTARTS: u8 = 8;
 /// When a side is done and this many further bytes of it have come, the identifier stops waiting for the other side.
@@ -204,6 +207,11 @@ fn judge_datagram(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Identified> 
         Says::Yes(protocol, evidence, speaker) => Some(identified(protocol, evidence, speaker, side, time_ns)),
         _ => None,
     })
+}
+
+/// The datagrams of a side that are examined of a conversation in this protocol.
+pub(super) fn judged(protocol: Option<Protocol>) -> u8 {
+    if protocol == Some(Protocol::Stun) { DATAGRAMS_OF_STUN } else { DATAGRAMS }
 }
 
 /// The verdict on a datagram that follows one of a protocol without a parser. Only a protocol with a parser replaces

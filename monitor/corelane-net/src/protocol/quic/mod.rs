@@ -61,7 +61,7 @@
 mod header;
 mod keys;
 mod parser;
-mod pieces;
+pub(super) mod pieces;
 mod rule;
 
 pub(super) use keys::Keys;

@@ -7,15 +7,15 @@ pub const PIECES: usize = 256;
 /// The bytes of the longest hello with its kind and length. Nothing further ahead is kept.
 pub(super) const WINDOW: usize = HELLO + 4;
 /// The most bytes on the heap: the window, and the places of what it has.
-pub(super) const MOST: usize = WINDOW + PIECES * size_of::<(u32, u32)>();
+pub(in crate::protocol) const MOST: usize = WINDOW + PIECES * size_of::<(u32, u32)>();
 
 /// A bound is hit: the stream is given up.
 #[derive(Debug)]
-pub(super) struct Full;
+pub(in crate::protocol) struct Full;
 
 /// The bytes of one side from the next message on, with holes.
 #[derive(Debug, Default)]
-pub(super) struct Pieces {
+pub(in crate::protocol) struct Pieces {
     /// Where the next message begins in the stream.
     base: u64,
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// Takes a piece at its place. Of what has come twice the first counts.
-    pub(super) fn insert(&mut self, offset: u64, mut piece: &[u8]) -> Result<(), Full> {
+    pub(in crate::protocol) fn insert(&mut self, offset: u64, mut piece: &[u8]) -> Result<(), Full> {
         let passed = self.base.saturating_sub(offset);
         piece = piece.get(usize::try_from(passed).unwrap_or(usize::MAX)..).unwrap_or_default();
         let ahead = offset.saturating_sub(self.base);
@@ -73,7 +73,7 @@ impl Pieces {
     }
 
     /// The kind and the content of the next message, once it is whole.
-    pub(super) fn message(&self) -> Result<Option<(u8, &[u8])>, Full> {
+    pub(in crate::protocol) fn message(&self) -> Result<Option<(u8, &[u8])>, Full> {
         let whole = match self.have.first() {
             Some(&(0, end)) => &self.bytes[..end as usize],
             _ => return Ok(None),
@@ -107,7 +107,7 @@ impl Pieces {
         }
     }
 
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(in crate::protocol) fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + self.have.capacity() * size_of::<(u32, u32)>()
     }
 }

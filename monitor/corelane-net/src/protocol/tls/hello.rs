@@ -64,6 +64,11 @@ pub struct ServerHello {
 }
 
 impl ClientHello {
+    /// Whether it is of DTLS.
+    pub fn is_dtls(&self) -> bool {
+        is_dtls(self.legacy_version)
+    }
+
     /// Its JA3, by the description of the authors (github.com/salesforce/ja3). A hello in the form of SSL 2 has none.
     pub fn ja3(&self) -> Option<Ja3> {
         self.ja4.as_ref()?;
@@ -84,6 +89,11 @@ impl ClientHello {
 }
 
 impl ServerHello {
+    /// Whether it is of DTLS.
+    pub fn is_dtls(&self) -> bool {
+        is_dtls(self.legacy_version)
+    }
+
     /// Its JA3S.
     pub fn ja3s(&self) -> Ja3 {
         Ja3::new([&[self.legacy_version], &[self.cipher], &self.extensions])
@@ -126,6 +136,11 @@ pub(super) fn is_grease(value: u16) -> bool {
     value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
 }
 
+/// Whether a version is of DTLS: the ones' complement of 1.0 and so on.
+pub(super) fn is_dtls(version: u16) -> bool {
+    version >> 8 == 0xfe
+}
+
 /// A version as it is written, such as `TLS 1.2`.
 pub fn version_name(version: u16) -> &'static str {
     match version {
@@ -134,6 +149,9 @@ pub fn version_name(version: u16) -> &'static str {
         0x0302 => "TLS 1.1",
         0x0303 => "TLS 1.2",
         0x0304 => "TLS 1.3",
+        0xfeff => "DTLS 1.0",
+        0xfefd => "DTLS 1.2",
+        0xfefc => "DTLS 1.3",
         _ => "unknown",
     }
 }

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use super::hello::{ClientHello, ServerHello, is_grease};
+use super::hello::{ClientHello, ServerHello, is_dtls, is_grease};
 use crate::conversation::Side;
 use crate::protocol::parser::{Parser, Start};
 use crate::protocol::text::{Detail, Text, digit, hex, printable};
@@ -259,6 +259,9 @@ pub(in crate::protocol) fn client_hello(
     let legacy_version = fields.u16()?;
     let _random: [u8; 32] = fields.array()?;
     fields.counted_by_u8().filter(|session| session.len() <= 32)?;
+    if is_dtls(legacy_version) {
+        let _cookie = fields.counted_by_u8()?;
+    }
     let ciphers = fields.counted_by_u16().filter(|ciphers| ciphers.len() % 2 == 0)?;
     let _compression = fields.counted_by_u8()?;
     let mut hello = ClientHello {
@@ -358,7 +361,7 @@ pub(in crate::protocol) fn server_hello(
     quic: Option<u32>,
 ) -> Option<ServerHello> {
     let mut fields = Fields(content);
-    let version = fields.u16().filter(|version| (0x0300..=0x0303).contains(version))?;
+    let version = fields.u16().filter(|version| matches!(version, 0x0300..=0x0303 | 0xfefd | 0xfeff))?;
     let random: [u8; 32] = fields.array()?;
     fields.counted_by_u8().filter(|session| session.len() <= 32)?;
     let cipher = fields.u16()?;
@@ -435,9 +438,9 @@ fn supported_versions(content: &[u8]) -> Option<&[u8]> {
 /// The JA4 fingerprint of a ClientHello, by FoxIO's published description (`technical_details/JA4.md` of
 /// FoxIO-LLC/ja4; its licence for JA4 alone is BSD-3-Clause).
 ///
-/// 1. `t` for TCP, `q` for QUIC; the highest version, of the extension if there is one; `d` if there is a host name,
-///    `i` if not; the number of cipher suites and of extensions, at most 99; the first and last character of the first
-///    protocol name, or of its bytes in hexadecimal where either is not a letter or digit.
+/// 1. `t` for TCP, `q` for QUIC, `d` for DTLS; the highest version, of the extension if there is one; `d` if there is a
+///    host name, `i` if not; the number of cipher suites and of extensions, at most 99; the first and last character of
+///    the first protocol name, or of its bytes in hexadecimal where either is not a letter or digit.
 /// 2. The cipher suites in order of number, as a list in hexadecimal; of its SHA-256 the first 12 digits.
 /// 3. The same of the extensions without host name and protocol names, with the signature algorithms behind, these in
 ///    their own order.
@@ -446,7 +449,15 @@ fn supported_versions(content: &[u8]) -> Option<&[u8]> {
 fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> Text {
     let mut ciphers: Vec<u16> = real(&hello.ciphers).collect();
     let mut extensions: Vec<u16> = real(&hello.extensions).collect();
-    let version = match hello.versions.iter().copied().max().unwrap_or(hello.legacy_version) {
+    // The numbers of DTLS fall.
+    let highest = match hello.is_dtls() {
+        true => hello.versions.iter().copied().min(),
+        false => hello.versions.iter().copied().max(),
+    };
+    let version = match highest.unwrap_or(hello.legacy_version) {
+        0xfefc => "d3",
+        0xfefd => "d2",
+        0xfeff => "d1",
         0x0304 => "13",
         0x0303 => "12",
         0x0302 => "11",
@@ -456,7 +467,11 @@ fn ja4(hello: &ClientHello, first_protocol: &[u8]) -> Text {
         _ => "00",
     };
     let name = if extensions.contains(&SERVER_NAME) { 'd' } else { 'i' };
-    let carrier = if hello.quic.is_some() { 'q' } else { 't' };
+    let carrier = match hello.quic {
+        Some(_) => 'q',
+        None if hello.is_dtls() => 'd',
+        None => 't',
+    };
     let (first, last) = ends(first_protocol);
     let mut fingerprint = String::with_capacity(36);
     fingerprint.push(carrier);
