@@ -1,8 +1,8 @@
 //! A session: the protocol that a conversation is in, and what its bytes go to.
 
-use super::identify::{self, Identified, Identifier};
+use super::identify::{self, Identified, Identifier, Says, Seen};
 use super::parser::{Next, Start};
-use super::{Carrier, Detail, Event, Protocol, Reader};
+use super::{Carrier, Detail, Event, Protocol, Reader, tls};
 use crate::conversation::{Application, Side};
 
 /// The most layers of protocols inside a protocol that are followed, such as a tunnel in a tunnel.
@@ -119,7 +119,11 @@ impl Session {
         if self.carrier == Carrier::Stream {
             // The kept bytes are handed on first, this side's last: more of this side may have come in this piece than
             // the verdict needed, and more follows.
-            let sides = identifier.into_sides();
+            let mut sides = identifier.into_sides();
+            let other = &mut sides[found.side.other().index()];
+            if found.protocol == Protocol::Tls && is_no_record(&other.bytes) {
+                other.bytes.clear();
+            }
             for side in [side.other(), side] {
                 self.replay(side, &sides[side.index()], time_ns, out);
             }
@@ -212,6 +216,13 @@ impl Session {
             self.data(side, time_ns, bytes, out);
         }
     }
+}
+
+/// Whether a side's bytes are no TLS, but an agreement to it, whose request was not captured.
+#[cold]
+fn is_no_record(bytes: &[u8]) -> bool {
+    let seen = Seen { own: bytes, other: &[] };
+    [tls::record(seen), tls::ssl2_hello(seen)] == [Says::No; 2]
 }
 
 /// A side's bytes, gaps and end go in, and events come out.

@@ -206,6 +206,13 @@ fn an_answer_may_be_recorded_first() {
 }
 
 #[test]
+fn an_agreement_may_be_the_first_that_was_captured() {
+    for answer in [&b"S"[..], b"\x05\0\0\x01\0\0\0\0\0\0", b"\0\x5a\0\0\0\0\0\0", b"go\r\n"] {
+        assert_eq!(found(&[(S, answer)]), ["tls", "hello", "answer"], "{answer:x?}");
+    }
+}
+
+#[test]
 fn nearly_a_preface_is_none() {
     let other = |byte: &[u8], at: usize, value: u8| {
         let mut bytes = byte.to_vec();
