@@ -101,7 +101,7 @@ pub struct Evidence {
 pub struct Wraps {
     /// The most VLAN tags of an Ethernet frame: 0, 1 or 2.
     pub tags: u8,
-    /// Whether there were tunnels, or MPLS, PPPoE or more tags on Ethernet.
+    /// Whether there were tunnels, or MPLS, PPPoE, more or other tags on Ethernet.
     pub others: bool,
 }
 
@@ -110,20 +110,18 @@ impl Wraps {
     #[inline]
     pub(crate) fn add(&mut self, frame: &[u8], outermost: u16, innermost: u16) {
         const ETHERNET: u16 = 14;
-        const COOKED: u16 = 20;
+        /// Headers of Linux cooked captures have 16 bytes, or 20, which end in an address then.
+        const COOKED: [u16; 2] = [16, 20];
         self.others |= innermost != outermost;
         let Some(more) = outermost.checked_sub(ETHERNET).filter(|&more| more > 0) else { return };
         let before = frame.get(..usize::from(outermost)).unwrap_or_default();
         let has_type = matches!(before, [.., 0x08, 0x00] | [.., 0x86, 0xdd]);
-        if more % 4 != 0 {
-            // Headers of Linux cooked captures have 16 bytes, or 20, which end in an address then.
-            self.others |= outermost > COOKED || outermost == COOKED && has_type;
-            return;
-        }
-        let is_tag = more <= 8 && has_type;
-        match is_tag {
-            true => self.tags = self.tags.max((more / 4) as u8),
-            false => self.others = true,
+        let mut tags = before.get(12..before.len() - 2).unwrap_or_default().chunks(4);
+        let has_tags = tags.all(|tag| matches!(tag, [0x81, 0x00, ..] | [0x88, 0xa8, ..] | [0x91, 0x00, ..]));
+        if more % 4 == 0 && more <= 8 && has_type && has_tags {
+            self.tags = self.tags.max((more / 4) as u8);
+        } else {
+            self.others |= !COOKED.contains(&outermost) || outermost == COOKED[1] && has_type;
         }
     }
 

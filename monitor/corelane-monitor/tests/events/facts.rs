@@ -372,6 +372,10 @@ fn tags_labels_and_tunnels_are_noticed() {
     assert_eq!(of(&[0x91, 0, 0, 5, 0x88, 0xa8, 0, 5, 0x81, 0, 0, 5, 8, 0], udp()).0, (0, true));
     assert_eq!(of(&[0x88, 0x47, 0, 0, 0x11, 64], udp()).0, (0, true), "MPLS");
     assert_eq!(of(&[0x88, 0x64, 0x11, 0, 0, 1, 0, 30, 0, 0x21], udp()).0, (0, true), "PPPoE");
+    assert_eq!(of(&[0x89, 0x09, 1, 1, 0, 1, 0, 4, 8, 0], udp()).0, (0, true), "Cisco Meta Data");
+    assert_eq!(of(&[0x89, 0x26, 0, 1, 0, 2, 8, 0], udp()).0, (0, true), "VN-Tag");
+    assert_eq!(of(&[0, 64, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0], udp()).0, (0, true), "LLC and SNAP");
+    assert_eq!(of(&[0, 64, 6, 6, 3], udp()).0, (0, true), "LLC");
     let inner = udp();
     let mut outer = vec![0x45, 0, 0, 20 + inner.len() as u8, 0, 0, 0, 0, 64, 4, 0, 0, 192, 168, 0, 1, 192, 168, 0, 2];
     outer.extend(inner);

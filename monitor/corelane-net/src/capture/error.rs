@@ -94,7 +94,7 @@ impl fmt::Display for OpenError {
             Self::UnknownLink(LinkType(link)) => {
                 write!(
                     f,
-                    "frames of link type {link} cannot be decoded; capture as Ethernet, IP, loopback or Linux cooked"
+                    "frames of link type {link} cannot be decoded; capture as Ethernet, 802.11, PPP, IP or Linux cooked"
                 )
             }
         }

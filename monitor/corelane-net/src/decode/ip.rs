@@ -21,6 +21,9 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+const HOST_IDENTITY: u8 = 139;
+const SHIM6: u8 = 140;
 
 /// A packet that has to be IPv4.
 #[inline]
@@ -38,13 +41,20 @@ pub(super) fn decode_v4(data: &[u8]) -> Decoded {
     if u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET != 0 {
         return Decoded::OtherIp;
     }
-    match transport::decode(header[9], &data[header_len..end]) {
+    let (mut protocol, mut payload) = (header[9], &data[header_len..end]);
+    if protocol == AUTHENTICATION {
+        match behind_authentication(protocol, payload) {
+            Ok(behind) => (protocol, payload) = behind,
+            Err(_) => return Decoded::Malformed,
+        }
+    }
+    match transport::decode(protocol, payload) {
         transport::Found::Ports(ports) => Decoded::V4(Transport {
             source: u32::from_be_bytes([header[12], header[13], header[14], header[15]]),
             destination: u32::from_be_bytes([header[16], header[17], header[18], header[19]]),
             source_port: ports.source,
             destination_port: ports.destination,
-            protocol: header[9],
+            protocol,
             flags: ports.flags,
             hops: header[8],
         }),
@@ -112,8 +122,8 @@ fn skip_extensions(mut next: u8, mut payload: &[u8]) -> Result<Upper<'_>, NoData
     let mut fragment = None;
     while fragment.is_none() {
         let len = match next {
-            HOP_BY_HOP | ROUTING | DESTINATION => 8 * (1 + extension_len(payload)?),
-            AUTHENTICATION => 4 * (2 + extension_len(payload)?),
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY | HOST_IDENTITY | SHIM6 => 8 * (1 + extension_len(payload)?),
+            AUTHENTICATION => authentication_len(payload)?,
             FRAGMENT => {
                 fragment = v6_fragment(payload.first_chunk().ok_or(NoDatagram::Malformed)?);
                 8
@@ -142,6 +152,20 @@ fn extension_len(payload: &[u8]) -> Result<usize, NoDatagram> {
     payload.get(1).map(|&len| usize::from(len)).ok_or(NoDatagram::Malformed)
 }
 
+fn authentication_len(payload: &[u8]) -> Result<usize, NoDatagram> {
+    Ok(4 * (2 + extension_len(payload)?))
+}
+
+/// What stands behind authentication headers, the only ones that IPv4 has in front of a payload.
+#[cold]
+fn behind_authentication(mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), NoDatagram> {
+    while next == AUTHENTICATION {
+        let (header, rest) = payload.split_at_checked(authentication_len(payload)?).ok_or(NoDatagram::Malformed)?;
+        (next, payload) = (header[0], rest);
+    }
+    Ok((next, payload))
+}
+
 /// How much of `available` bytes belongs to a packet that states `stated` bytes, and how many it has that were not
 /// captured, of `uncaptured` that the whole frame lacks.
 #[inline]
@@ -152,7 +176,7 @@ fn extent(stated: usize, available: usize, uncaptured: u32) -> (usize, u32) {
     }
 }
 
-/// An IPv4 packet or fragment with its payload.
+/// An IPv4 packet with its payload behind authentication headers, or a fragment with all it has.
 #[inline]
 pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, NoDatagram> {
     let header = data.first_chunk::<20>().ok_or(NoDatagram::Malformed)?;
@@ -170,15 +194,19 @@ pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         offset: u32::from(bits & FRAGMENT_OFFSET) * 8,
         more: bits & MORE_FRAGMENTS != 0,
     });
+    let (mut protocol, mut payload) = (header[9], &data[header_len..end]);
+    if protocol == AUTHENTICATION && fragment.is_none() {
+        (protocol, payload) = behind_authentication(protocol, payload)?;
+    }
     let address = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     Ok(Datagram {
         source: mapped(address(12)),
         destination: mapped(address(16)),
         is_v4: true,
-        protocol: header[9],
+        protocol,
         hops: header[8],
         fragment,
-        payload: &data[header_len..end],
+        payload,
         cut,
         outermost: &[],
     })
@@ -225,9 +253,13 @@ pub(super) fn addresses_v6(data: &[u8]) -> Option<(u128, u128)> {
     (header[0] >> 4 == 6).then(|| (address(header, 8), address(header, 24)))
 }
 
-/// What stands behind an IPv6 fragment header that begins its datagram, as [`decode_v6`] walks on.
+/// What stands behind the further headers of a first fragment, as [`decode_v4`] and [`decode_v6`] walk on: those of
+/// IPv4, or those of IPv6 behind the fragment header.
 #[cold]
-pub(super) fn behind_first_fragment(mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), NoPacket> {
+pub(super) fn behind_first_fragment(is_v4: bool, mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), NoPacket> {
+    if is_v4 {
+        return behind_authentication(next, payload).map_err(|_| NoPacket::Malformed);
+    }
     loop {
         let upper = skip_extensions(next, payload).map_err(|_| NoPacket::Malformed)?;
         match upper.fragment {
@@ -238,8 +270,11 @@ pub(super) fn behind_first_fragment(mut next: u8, mut payload: &[u8]) -> Result<
     }
 }
 
-/// The protocol and the payload of an IPv6 datagram that was put together, behind its extension headers.
-pub(super) fn behind_extensions(next: u8, payload: &[u8]) -> Option<(u8, &[u8])> {
+/// The protocol and the payload of a datagram that was put together, behind its further headers.
+pub(super) fn behind_extensions(is_v4: bool, next: u8, payload: &[u8]) -> Option<(u8, &[u8])> {
+    if is_v4 {
+        return behind_authentication(next, payload).ok();
+    }
     let upper = skip_extensions(next, payload).ok()?;
     upper.fragment.is_none().then_some((upper.next, upper.payload))
 }

@@ -1,5 +1,6 @@
 //! From the start of a frame to its IP header: one function a link type, one a kind of tag.
 
+use super::ip;
 use crate::capture::LinkType;
 
 /// EtherTypes.
@@ -7,18 +8,30 @@ pub(super) const IPV4: u16 = 0x0800;
 pub(super) const IPV6: u16 = 0x86dd;
 const VLAN: u16 = 0x8100;
 const SERVICE_VLAN: u16 = 0x88a8;
-/// What some switches used for the outer tag before there was a standard.
-const OLD_SERVICE_VLAN: u16 = 0x9100;
-const MPLS: u16 = 0x8847;
+/// What some switches used for outer tags before there was a standard.
+const OLD_SERVICE_VLAN: [u16; 3] = [0x9100, 0x9200, 0x9300];
+pub(super) const MPLS: u16 = 0x8847;
 const MPLS_UPSTREAM: u16 = 0x8848;
 const PPPOE_SESSION: u16 = 0x8864;
+/// The port of a virtual machine, on the wires between a host and its switch.
+const VN_TAG: u16 = 0x8926;
+/// The same of IEEE 802.1BR.
+const E_TAG: u16 = 0x893f;
+/// The security group of the sender (Cisco Meta Data).
+const CISCO_META_DATA: u16 = 0x8909;
+/// The tag of a service instance, behind which a whole Ethernet header follows (IEEE 802.1ah).
+const SERVICE_INSTANCE: u16 = 0x88e7;
+/// Where the EtherType stands, a number up to this is the length of an LLC frame (IEEE 802.3).
+const LONGEST_LLC: u16 = 1500;
 
 const PPP_IPV4: u16 = 0x0021;
 const PPP_IPV6: u16 = 0x0057;
+const PPP_MPLS: u16 = 0x0281;
 
 /// Address families as they are captured on loopback devices. IPv6 has another number on every system.
 const FAMILY_IPV4: u32 = 2;
-const FAMILY_IPV6: [u32; 4] = [10, 24, 28, 30];
+const FAMILY_IPV6: [u32; 4] = [LINUX_IPV6, 24, 28, 30];
+const LINUX_IPV6: u32 = 10;
 
 /// What a frame carries, from the first byte of the IP header on.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +62,15 @@ fn any_network(link: LinkType, data: &[u8]) -> Network<'_> {
         },
         LinkType::IPV4 => Network::V4(data),
         LinkType::IPV6 => Network::V6(data),
-        LinkType::PPP => ppp(data),
+        LinkType::PPP | LinkType::PPP_HDLC | LinkType::CISCO_HDLC => serial(data),
+        // The direction in front, or in the place of the address byte.
+        LinkType::PPP_DIRECTION => data.get(1..).map_or(Network::Other, ppp),
+        LinkType::PPP_PPPD => data.get(1..).map_or(Network::Other, |rest| ppp(rest.strip_prefix(&[3]).unwrap_or(rest))),
+        LinkType::PPPOE => pppoe(data),
+        LinkType::NFLOG => nflog(data),
+        LinkType::WIFI => wifi(data, 1),
+        LinkType::RADIOTAP => radiotap(data),
+        LinkType::PRISM | LinkType::AVS => prism(data),
         LinkType::NULL | LinkType::LOOP => loopback(data),
         LinkType::LINUX_SLL => cooked(data),
         LinkType::LINUX_SLL2 => cooked_2(data),
@@ -93,24 +114,62 @@ fn loopback(data: &[u8]) -> Network<'_> {
     }
 }
 
-/// Steps over tags to what the last EtherType names.
-pub(super) fn ether_type(mut kind: u16, mut payload: &[u8]) -> Network<'_> {
-    loop {
-        match kind {
-            IPV4 => return Network::V4(payload),
-            IPV6 => return Network::V6(payload),
-            VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN => {
-                let Some((tag, rest)) = payload.split_first_chunk::<4>() else {
-                    return Network::Other;
-                };
-                kind = u16::from_be_bytes([tag[2], tag[3]]);
-                payload = rest;
-            }
-            MPLS | MPLS_UPSTREAM => return mpls(payload),
-            PPPOE_SESSION => return pppoe(payload),
-            _ => return Network::Other,
-        }
+/// Cisco HDLC by its first byte, which says unicast or broadcast; else PPP.
+fn serial(data: &[u8]) -> Network<'_> {
+    match data {
+        [0x0f | 0x8f, _, high, low, payload @ ..] => ether_type(u16::from_be_bytes([*high, *low]), payload),
+        _ => ppp(data),
     }
+}
+
+/// Steps over tags to what the last EtherType names.
+pub(super) fn ether_type(kind: u16, payload: &[u8]) -> Network<'_> {
+    match behind_tags(kind, payload) {
+        Some((IPV4, payload)) => Network::V4(payload),
+        Some((IPV6, payload)) => Network::V6(payload),
+        Some((MPLS | MPLS_UPSTREAM, payload)) => mpls(payload),
+        Some((PPPOE_SESSION, payload)) => pppoe(payload),
+        // LLC that names IP itself.
+        Some((0..=LONGEST_LLC, [6, 6, 3, payload @ ..])) => Network::V4(payload),
+        _ => Network::Other,
+    }
+}
+
+/// The first EtherType that is none of a tag, and what is behind it; `None` if a tag is cut.
+fn behind_tags(mut kind: u16, mut payload: &[u8]) -> Option<(u16, &[u8])> {
+    loop {
+        // The bytes up to the next EtherType.
+        let tag = match kind {
+            IPV4 | IPV6 => return Some((kind, payload)),
+            VLAN | SERVICE_VLAN => 2,
+            _ => match rare_tag(kind, payload) {
+                Some(tag) => tag,
+                None => return Some((kind, payload)),
+            },
+        };
+        let (next, rest) = payload.get(tag..)?.split_first_chunk()?;
+        kind = u16::from_be_bytes(*next);
+        payload = rest;
+    }
+}
+
+/// The bytes of a tag that few networks have, up to the next EtherType; `None` if it is no tag.
+#[cold]
+fn rare_tag(kind: u16, payload: &[u8]) -> Option<usize> {
+    match (kind, payload) {
+        (0..=LONGEST_LLC, [0xaa, 0xaa, 3, 0, 0, 0 | 0xf8, ..]) => Some(6),
+        (VN_TAG, _) => Some(4),
+        (E_TAG, _) => Some(6),
+        (SERVICE_INSTANCE, _) => Some(16),
+        // Version 1, and the number of its options.
+        (CISCO_META_DATA, [1, options, ..]) => Some(2 + 4 * usize::from(*options)),
+        _ => OLD_SERVICE_VLAN.contains(&kind).then_some(2),
+    }
+}
+
+/// LLC and SNAP as on 802.11, where nothing is in front of them.
+fn llc(payload: &[u8]) -> Network<'_> {
+    ether_type(0, payload)
 }
 
 /// Steps over labels to the bottom of the stack. No field states what is below: an IP packet shows its version first,
@@ -125,7 +184,27 @@ fn mpls(mut payload: &[u8]) -> Network<'_> {
             break;
         }
     }
-    by_version(payload)
+    match by_version(payload) {
+        // A control word begins with 0, as an address of Ethernet may.
+        Network::Other if payload.first().is_some_and(|first| first >> 4 == 0) => pseudowire(payload, &[4, 0]),
+        Network::Other => pseudowire(payload, &[0]),
+        found => found,
+    }
+}
+
+/// Ethernet behind headers whose length nothing states: the first that leads to a sound IP header. Of what Ethernet may
+/// carry only tags are looked behind, so that pseudowires do not nest.
+#[cold]
+pub(super) fn pseudowire<'a>(data: &'a [u8], headers: &[usize]) -> Network<'a> {
+    let ethernet = |header: &usize| {
+        let (addresses, payload) = data.get(*header..)?.split_first_chunk::<14>()?;
+        match behind_tags(u16::from_be_bytes([addresses[12], addresses[13]]), payload)? {
+            (IPV4, packet) => ip::addresses_v4(packet).map(|_| Network::V4(packet)),
+            (IPV6, packet) => ip::addresses_v6(packet).map(|_| Network::V6(packet)),
+            _ => None,
+        }
+    };
+    headers.iter().find_map(ethernet).unwrap_or(Network::Other)
 }
 
 /// The kind of packet by the version in its first byte.
@@ -138,10 +217,7 @@ pub(super) fn by_version(data: &[u8]) -> Network<'_> {
 }
 
 fn pppoe(payload: &[u8]) -> Network<'_> {
-    let Some((header, rest)) = payload.split_first_chunk::<8>() else {
-        return Network::Other;
-    };
-    ppp_protocol(u16::from_be_bytes([header[6], header[7]]), rest)
+    payload.get(6..).map_or(Network::Other, ppp)
 }
 
 /// A PPP frame, with or without its address and control bytes, and a protocol of one byte or two (RFC 1661, section 6).
@@ -151,13 +227,113 @@ pub(super) fn ppp(data: &[u8]) -> Network<'_> {
         [high, low, payload @ ..] => (u16::from_be_bytes([*high, *low]), payload),
         _ => return Network::Other,
     };
-    ppp_protocol(protocol, payload)
-}
-
-fn ppp_protocol(protocol: u16, payload: &[u8]) -> Network<'_> {
     match protocol {
         PPP_IPV4 => Network::V4(payload),
         PPP_IPV6 => Network::V6(payload),
+        PPP_MPLS => mpls(payload),
         _ => Network::Other,
     }
+}
+
+/// A packet of the Linux packet filter: the address family, a version and two bytes, then attributes. Their numbers are
+/// in the order of the machine that captured, which may be another one than the file's.
+#[cold]
+fn nflog(data: &[u8]) -> Network<'_> {
+    let Some((header, attributes)) = data.split_first_chunk::<4>() else {
+        return Network::Other;
+    };
+    let payload = nflog_payload(attributes, u16::from_le_bytes).or(nflog_payload(attributes, u16::from_be_bytes));
+    match (u32::from(header[0]), payload) {
+        (FAMILY_IPV4, Some(payload)) => Network::V4(payload),
+        (LINUX_IPV6, Some(payload)) => Network::V6(payload),
+        // A bridge.
+        (_, Some(payload)) => by_version(payload),
+        (_, None) => Network::Other,
+    }
+}
+
+/// What begins at the attribute with the packet. Each has its length, which includes its four first bytes, and its
+/// type; the next begins at a multiple of four.
+fn nflog_payload(mut attributes: &[u8], number: fn([u8; 2]) -> u16) -> Option<&[u8]> {
+    const PAYLOAD: u16 = 9;
+    /// Bits beside the type.
+    const FLAGS: u16 = 0xc000;
+    loop {
+        let [a, b, c, d] = *attributes.first_chunk()?;
+        let length = usize::from(number([a, b]));
+        if length < 4 {
+            return None;
+        }
+        if number([c, d]) & !FLAGS == PAYLOAD {
+            return attributes.get(4..);
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
+}
+
+/// Radiotap in front of 802.11. Of its fields only the flags count, which say whether the header behind is padded.
+/// Whether the frame's checksum is behind the frame does not matter: IP says where its packet ends.
+#[cold]
+fn radiotap(data: &[u8]) -> Network<'_> {
+    const TIME: u32 = 1;
+    const FLAGS: u32 = 2;
+    const MORE: u32 = 1 << 31;
+    const PADDED: u8 = 0x20;
+    let Some(header) = data.first_chunk::<8>().filter(|header| header[0] == 0) else {
+        return Network::Other;
+    };
+    let length = usize::from(u16::from_le_bytes([header[2], header[3]]));
+    let Some((header, frame)) = data.split_at_checked(length) else {
+        return Network::Other;
+    };
+    let mut words = header.chunks_exact(4).skip(1).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    let first = words.next().unwrap_or(0);
+    let more = if first & MORE == 0 { 0 } else { 1 + words.take_while(|word| word & MORE != 0).count() };
+    let mut at = 8 + 4 * more;
+    if first & TIME != 0 {
+        at = at.next_multiple_of(8) + 8;
+    }
+    let is_padded = first & FLAGS != 0 && header.get(at).is_some_and(|flags| flags & PADDED != 0);
+    wifi(frame, if is_padded { 4 } else { 1 })
+}
+
+/// The header of a Prism card, or that of AVS, which states its length, in front of 802.11.
+#[cold]
+fn prism(data: &[u8]) -> Network<'_> {
+    const PRISM: usize = 144;
+    let length = match data.first_chunk::<8>() {
+        Some([0x80, 0x21, 0x10, 1 | 2, length @ ..]) => u32::from_be_bytes(*length) as usize,
+        _ => PRISM,
+    };
+    data.get(length..).map_or(Network::Other, |frame| wifi(frame, 1))
+}
+
+/// The data of an 802.11 frame: of the first fragment, and of frames that were aggregated the first. What is encrypted,
+/// and what manages the network, is no IP. The header takes a multiple of `unit` bytes.
+#[cold]
+fn wifi(frame: &[u8], unit: usize) -> Network<'_> {
+    const HEADER: usize = 24;
+    const PROTECTED: u8 = 0x40;
+    const HIGH_THROUGHPUT: u8 = 0x80;
+    const AGGREGATED: u8 = 0x80;
+    let Some(header) = frame.first_chunk::<HEADER>() else {
+        return Network::Other;
+    };
+    let [kind, flags] = [header[0], header[1]];
+    // Version 0, data, and not the subtypes without any.
+    let has_data = kind & 0x4f == 0x08;
+    let is_later_fragment = header[22] & 0x0f != 0;
+    if !has_data || flags & PROTECTED != 0 || is_later_fragment {
+        return Network::Other;
+    }
+    let has_quality = kind & 0x80 != 0;
+    // From one access point to another: a fourth address.
+    let quality_at = HEADER + if flags & 3 == 3 { 6 } else { 0 };
+    let quality = if has_quality { 2 } else { 0 };
+    let control = if has_quality && flags & HIGH_THROUGHPUT != 0 { 4 } else { 0 };
+    let header_len = (quality_at + quality + control).next_multiple_of(unit);
+    let is_aggregated = has_quality && frame.get(quality_at).is_some_and(|bits| bits & AGGREGATED != 0);
+    // Two addresses and a length.
+    let aggregate_len = if is_aggregated { 14 } else { 0 };
+    frame.get(header_len + aggregate_len..).map_or(Network::Other, llc)
 }

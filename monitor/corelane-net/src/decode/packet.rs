@@ -116,9 +116,7 @@ pub fn transport(datagram: &Datagram<'_>) -> Result<Transport<u128>, NoPacket> {
         if fragment.offset != 0 {
             return Err(NoPacket::Other);
         }
-        if !datagram.is_v4 {
-            (protocol, payload) = ip::behind_first_fragment(protocol, payload)?;
-        }
+        (protocol, payload) = ip::behind_first_fragment(datagram.is_v4, protocol, payload)?;
     }
     match transport::decode(protocol, payload) {
         transport::Found::Ports(ports) => Ok(Transport {
@@ -162,9 +160,9 @@ pub fn packet<'a>(time_ns: u64, wire_len: u32, datagram: &Datagram<'a>) -> Resul
     if datagram.fragment.is_some() {
         return Err(NoPacket::Other);
     }
-    if protocol != TCP && protocol != UDP && !datagram.is_v4 {
-        // IPv6 headers behind that of a fragment; those of whole datagrams were stepped over before.
-        (protocol, data) = ip::behind_extensions(protocol, data).ok_or(NoPacket::Malformed)?;
+    if protocol != TCP && protocol != UDP {
+        // Headers that the fragments had; those of a datagram that came whole were stepped over before.
+        (protocol, data) = ip::behind_extensions(datagram.is_v4, protocol, data).ok_or(NoPacket::Malformed)?;
     }
     let mut packet = Packet {
         time_ns,

@@ -161,11 +161,9 @@ fn inside(packet: &[u8], is_v4: bool) -> (Network<'_>, bool) {
         if fragment.offset != 0 {
             return (Network::Other, true);
         }
-        if !is_v4 {
-            match ip::behind_first_fragment(protocol, payload) {
-                Ok(behind) => (protocol, payload) = behind,
-                Err(_) => return (Network::Other, true),
-            }
+        match ip::behind_first_fragment(is_v4, protocol, payload) {
+            Ok(behind) => (protocol, payload) = behind,
+            Err(_) => return (Network::Other, true),
         }
     }
     let network = match protocol {

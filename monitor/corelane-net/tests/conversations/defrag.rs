@@ -1,7 +1,7 @@
 //! The rules of fragments, one by one.
 
 use crate::properties::fragment;
-use corelane_net::decode::{Datagram, TCP, UDP, mapped, packet};
+use corelane_net::decode::{Datagram, TCP, UDP, mapped, packet, transport};
 use corelane_net::defrag::{Counts, Defragmenter, Limits};
 
 const V4: u128 = mapped(1);
@@ -85,19 +85,23 @@ fn the_first_fragment_of_v6_says_the_protocol() {
 }
 
 #[test]
-fn headers_behind_that_of_a_v6_fragment_are_stepped_over() {
-    // Destination options, then UDP.
-    let mut payload = vec![UDP, 0, 1, 4, 0, 0, 0, 0];
-    payload.extend([0, 53, 0, 99, 0, 10, 0, 0, b'h', b'i']);
-    let mut bench = Bench::new();
-    let mut first = fragment(V6, 0, &payload[..16], true);
-    first.protocol = 60;
-    bench.take(&first);
-    let mut last = fragment(V6, 16, &payload[16..], false);
-    last.protocol = 60;
-    let whole = bench.table.fragment(1, 100, &last, &mut bench.buffer).unwrap();
-    let packet = packet(1, 200, &whole.datagram).unwrap();
-    assert_eq!((packet.protocol, packet.source_port, packet.payload), (UDP, 53, &b"hi"[..]));
+fn further_headers_of_fragments_are_stepped_over() {
+    // Destination options of IPv6; an authentication header of either version.
+    for (source, protocol) in [(V6, 60), (V6, 51), (V4, 51)] {
+        let mut payload = vec![UDP, 0, 1, 4, 0, 0, 0, 0];
+        payload.extend([0, 53, 0, 99, 0, 10, 0, 0, b'h', b'i']);
+        let mut bench = Bench::new();
+        let mut first = fragment(source, 0, &payload[..16], true);
+        first.protocol = protocol;
+        let ports = transport(&first).map(|found| (found.protocol, found.source_port));
+        assert_eq!(ports, Ok((UDP, 53)), "{protocol}");
+        bench.take(&first);
+        let mut last = fragment(source, 16, &payload[16..], false);
+        last.protocol = protocol;
+        let whole = bench.table.fragment(1, 100, &last, &mut bench.buffer).unwrap();
+        let packet = packet(1, 200, &whole.datagram).unwrap();
+        assert_eq!((packet.protocol, packet.source_port, packet.payload), (UDP, 53, &b"hi"[..]), "{protocol}");
+    }
 }
 
 #[test]

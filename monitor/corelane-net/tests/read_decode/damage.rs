@@ -1,7 +1,6 @@
 //! Cut and damaged captures: what was whole is handed over, the error says where, nothing panics or hangs.
 
 use corelane_net::capture::{OpenError, Part, ReadError, Reader};
-use corelane_net::decode::decode;
 use proptest::prelude::*;
 
 use crate::support::{Order, Owned, PACKERS, Pcap, PcapNg, gzip, read_all, read_in_steps, read_whole, samples};
@@ -208,13 +207,5 @@ proptest! {
         if let Ok(reader) = Reader::from_bytes(bytes) {
             read_all(reader);
         }
-    }
-
-    #[test]
-    fn random_frames_decode(
-        link in prop::sample::select(vec![0, 1, 12, 14, 101, 108, 113, 228, 229, 276, 7]),
-        data in prop::collection::vec(any::<u8>(), 0..120),
-    ) {
-        decode(corelane_net::capture::LinkType(link), &data);
     }
 }

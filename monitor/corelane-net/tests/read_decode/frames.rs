@@ -148,7 +148,164 @@ fn link_types() {
     }
     assert_eq!(decode(LinkType::PPP, &[&[0xff, 3, 0xc0, 0x21], &four[..]].concat()), Decoded::Undecoded);
     assert_eq!(decode(LinkType::PPP, &[0xff, 3, 0]), Decoded::Undecoded);
-    assert_eq!(decode(LinkType(105), &four), Decoded::Undecoded);
+    assert_eq!(decode(LinkType(147), &four), Decoded::Undecoded);
+}
+
+#[test]
+fn serial_lines() {
+    let packet = v4(TCP, &tcp());
+    for (link, before, is_read) in [
+        (LinkType::PPP_HDLC, &[0xff, 3, 0, 0x21][..], true),
+        (LinkType::PPP_HDLC, &[0xff, 3, 0x21], true),
+        (LinkType::PPP_HDLC, &[0x21], true),
+        (LinkType::PPP_HDLC, &[0x0f, 0, 8, 0], true),
+        (LinkType::PPP_HDLC, &[0x8f, 0, 8, 0], true),
+        (LinkType::PPP_HDLC, &[0xff, 3, 0xc0, 0x21], false),
+        (LinkType::PPP_HDLC, &[0xff, 3, 2, 0x81, 0, 0, 0x11, 64], true),
+        (LinkType::CISCO_HDLC, &[0x0f, 0, 8, 0], true),
+        (LinkType::CISCO_HDLC, &[0x8f, 0, 8, 0], true),
+        (LinkType::CISCO_HDLC, &[0x0f, 0, 0x88, 0x47, 0, 0, 0x11, 64], true),
+        (LinkType::CISCO_HDLC, &[0x0f, 0, 0x80, 0x35], false),
+        (LinkType::CISCO_HDLC, &[0xff, 3, 0, 0x21], true),
+        (LinkType::PPPOE, &[0x11, 0, 0, 7, 0, 42, 0, 0x21], true),
+        (LinkType::PPPOE, &[0x11, 0, 0, 7, 0, 41, 0x21], true),
+        (LinkType::PPPOE, &[0x11, 9, 0, 0, 0, 42, 1, 1, 0, 0], false),
+        (LinkType::PPP_DIRECTION, &[0, 0xff, 3, 0, 0x21], true),
+        (LinkType::PPP_DIRECTION, &[1, 0, 0x21], true),
+        (LinkType::PPP_DIRECTION, &[1, 0x21], true),
+        (LinkType::PPP_PPPD, &[0, 3, 0, 0x21], true),
+        (LinkType::PPP_PPPD, &[1, 3, 0x21], true),
+        (LinkType::PPP_PPPD, &[1, 0xff, 3, 0, 0x21], true),
+        (LinkType::PPP_PPPD, &[1, 3, 0xc0, 0x21], false),
+    ] {
+        let expected = if is_read { v4_of(TCP) } else { Decoded::Undecoded };
+        assert_eq!(decode(link, &[before, &packet].concat()), expected, "{link:?} {before:x?}");
+        for cut in 0..before.len().min(3) {
+            assert_eq!(decode(link, &before[..cut]), Decoded::Undecoded, "{link:?} {before:x?} {cut}");
+        }
+    }
+    let six = v6(UDP, &udp());
+    assert_eq!(decode(LinkType::CISCO_HDLC, &[&[0x0f, 0, 0x86, 0xdd], &six[..]].concat()), v6_of(UDP));
+    assert_eq!(decode(LinkType::PPP_HDLC, &[&[0xff, 3, 0, 0x57], &six[..]].concat()), v6_of(UDP));
+    assert_eq!(decode(LinkType::PPPOE, &[&[0x11, 0, 0, 7, 0, 42, 0x57], &six[..]].concat()), v6_of(UDP));
+}
+
+#[test]
+fn packets_that_the_packet_filter_logged() {
+    let (four, six) = (v4(TCP, &tcp()), v6(UDP, &udp()));
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        let attribute = |kind: u16, value: &[u8]| {
+            let mut bytes = [order(4 + value.len() as u16), order(kind)].concat();
+            bytes.extend(value);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        };
+        let log = |family: u8, attributes: &[Vec<u8>]| [&[family, 0, 0, 7], &attributes.concat()[..]].concat();
+        let of = |family: u8, attributes: &[Vec<u8>]| decode(LinkType::NFLOG, &log(family, attributes));
+        let header = attribute(1, &[8, 0, 1, 0]);
+        // Behind a prefix whose length is no multiple of four, and one with a flag.
+        let many = [header.clone(), attribute(10, b"in: "), attribute(0x8014, &[7; 9]), attribute(9, &four)];
+        assert_eq!(of(2, &many), v4_of(TCP));
+        assert_eq!(of(2, &[attribute(9, &four)]), v4_of(TCP));
+        assert_eq!(of(10, &[header.clone(), attribute(9, &six), attribute(4, &[0; 4])]), v6_of(UDP));
+        assert_eq!(of(7, &[attribute(9, &six)]), v6_of(UDP), "a bridge");
+        assert_eq!(of(3, &[attribute(9, &[0, 1, 8, 0, 6, 4])]), Decoded::Undecoded, "ARP");
+        assert_eq!(of(2, std::slice::from_ref(&header)), Decoded::Undecoded, "no packet");
+        assert_eq!(of(2, &[[order(3), order(1)].concat(), attribute(9, &four)]), Decoded::Undecoded, "a length of 3");
+        assert_eq!(of(2, &[[order(99), order(1)].concat()]), Decoded::Undecoded, "a length behind the end");
+        for cut in 0..log(2, &many).len() - four.len() {
+            assert_eq!(decode(LinkType::NFLOG, &log(2, &many)[..cut]), Decoded::Undecoded, "{cut}");
+        }
+    }
+}
+
+/// LLC and SNAP in front of IPv4.
+const SNAP: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+
+/// A header of 802.11 with these two first bytes, a sequence number and what follows it.
+fn wifi(kind: u8, flags: u8, rest: &[u8]) -> Vec<u8> {
+    [&[kind, flags, 0, 0][..], &[2; 18], &[0x30, 5], rest].concat()
+}
+
+#[test]
+fn frames_of_802_11() {
+    let packet = v4(TCP, &tcp());
+    let aggregate = [&[2; 12][..], &[9, 4]].concat();
+    let fragment = |number: u8| {
+        let mut header = wifi(0x08, 4, &[]);
+        header[22] |= number;
+        header
+    };
+    let plain = [
+        ("from a station", wifi(0x08, 1, &[]), true),
+        ("to a station", wifi(0x08, 2, &[]), true),
+        ("among stations", wifi(0x08, 0, &[]), true),
+        ("again, with more to come, and saving power", wifi(0x08, 0x39, &[]), true),
+        ("four addresses", wifi(0x08, 3, &[2; 6]), true),
+        ("data with an acknowledgment", wifi(0x18, 1, &[]), true),
+        ("quality of service", wifi(0x88, 1, &[5, 0]), true),
+        ("quality of service, four addresses", wifi(0x88, 3, &[2, 2, 2, 2, 2, 2, 5, 0]), true),
+        ("control of high throughput", wifi(0x88, 0x81, &[5, 0, 1, 2, 3, 4]), true),
+        ("all of it", wifi(0x88, 0x83, &[2, 2, 2, 2, 2, 2, 5, 0, 1, 2, 3, 4]), true),
+        ("strictly ordered, without quality", wifi(0x08, 0x81, &[]), true),
+        ("aggregated", wifi(0x88, 1, &[&[0x85, 0][..], &aggregate].concat()), true),
+        ("aggregated, four addresses", wifi(0x88, 3, &[&[2; 6][..], &[0x85, 0], &aggregate].concat()), true),
+        ("the first fragment", fragment(0), true),
+        ("the second fragment", fragment(1), false),
+        ("protected", wifi(0x08, 0x41, &[]), false),
+        ("no data", wifi(0x48, 1, &[]), false),
+        ("quality of service, no data", wifi(0xc8, 1, &[5, 0]), false),
+        ("a beacon", wifi(0x80, 0, &[]), false),
+        ("control", wifi(0xb4, 0, &[]), false),
+        ("version 1", wifi(0x09, 1, &[]), false),
+    ];
+    for (name, header, is_read) in plain {
+        let frame = [&header[..], &SNAP, &packet].concat();
+        let expected = if is_read { v4_of(TCP) } else { Decoded::Undecoded };
+        assert_eq!(decode(LinkType::WIFI, &frame), expected, "{name}");
+        for cut in 0..header.len() + SNAP.len() {
+            assert_eq!(decode(LinkType::WIFI, &frame[..cut]), Decoded::Undecoded, "{name}, {cut}");
+        }
+        // Behind other headers, and in front of a checksum.
+        let frame = [&frame[..], &[1, 2, 3, 4]].concat();
+        let avs = [&[0x80, 0x21, 0x10, 1, 0, 0, 0, 64][..], &[7; 56]].concat();
+        for link in [LinkType::AVS, LinkType::PRISM] {
+            assert_eq!(decode(link, &[&avs[..], &frame].concat()), expected, "{name}, {link:?}");
+            assert_eq!(decode(link, &avs), Decoded::Undecoded);
+        }
+        assert_eq!(decode(LinkType::PRISM, &[&[7; 144][..], &frame].concat()), expected, "{name}, Prism");
+        assert_eq!(decode(LinkType::PRISM, &[7; 143]), Decoded::Undecoded);
+        // Flags: without any, in front of the checksum, padded; behind the time, which is aligned; behind more words.
+        let none = [0, 0, 8, 0, 0, 0, 0, 0].to_vec();
+        let flags = |flags: u8| vec![0, 0, 9, 0, 2, 0, 0, 0, flags];
+        let timed = |flags: u8| [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[0x20; 8], &[flags]].concat();
+        let words =
+            |flags: u8| [&[0, 0, 25, 0, 3, 0, 0, 0xa0, 0x20, 0x20, 0x20, 0x20][..], &[0x20; 12], &[flags]].concat();
+        let more = |flags: u8| {
+            let mut header = words(flags);
+            header[8..12].copy_from_slice(&[0, 0, 0, 0x80]);
+            header[12..16].copy_from_slice(&[0; 4]);
+            header
+        };
+        let mut padded = header.clone();
+        padded.resize(header.len().next_multiple_of(4), 0x55);
+        let padded = [&padded[..], &frame[header.len()..]].concat();
+        for before in [none, flags(0x10), timed(0x10), words(0), more(0)] {
+            assert_eq!(decode(LinkType::RADIOTAP, &[&before[..], &frame].concat()), expected, "{name} {before:x?}");
+            for cut in 0..before.len() {
+                assert_eq!(decode(LinkType::RADIOTAP, &before[..cut]), Decoded::Undecoded, "{name}, {cut}");
+            }
+        }
+        if !name.contains("aggregated") {
+            for before in [flags(0x30), timed(0x20), words(0x20), more(0x20)] {
+                let decoded = decode(LinkType::RADIOTAP, &[&before[..], &padded].concat());
+                assert_eq!(decoded, expected, "{name}, padded {before:x?}");
+            }
+        }
+    }
+    assert_eq!(decode(LinkType::RADIOTAP, &[1, 0, 8, 0, 0, 0, 0, 0]), Decoded::Undecoded, "version 1");
+    let six = [&wifi(0x08, 1, &[])[..], &SNAP[..6], &[0x86, 0xdd], &v6(UDP, &udp())].concat();
+    assert_eq!(decode(LinkType::WIFI, &six), v6_of(UDP));
 }
 
 #[test]
@@ -168,7 +325,7 @@ fn tagged(kind: u16, payload: &[u8]) -> Vec<u8> {
 #[test]
 fn vlan_tags_nest() {
     let packet = v4(TCP, &tcp());
-    for outer in [0x8100, 0x88a8, 0x9100] {
+    for outer in [0x8100, 0x88a8, 0x9100, 0x9200, 0x9300] {
         let one = tagged(0x0800, &packet);
         assert_eq!(on_ethernet(outer, &one), v4_of(TCP));
         let mut many = one;
@@ -183,6 +340,50 @@ fn vlan_tags_nest() {
 }
 
 #[test]
+fn tags_of_any_kind_nest() {
+    let tags: [(u16, &[u8]); 10] = [
+        (0x8100, &[0x20, 5]),
+        (0x88a8, &[0x20, 5]),
+        (0x9200, &[0x20, 5]),
+        (0x8926, &[0, 1, 0, 2]),
+        (0x893f, &[0, 1, 0, 2, 0, 0]),
+        (0x8909, &[1, 1, 0, 1, 0, 4]),
+        (0x8909, &[1, 2, 0, 1, 0, 4, 0, 1, 0, 5]),
+        (0x88e7, &[0, 0, 0, 7, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]),
+        // A length, LLC and SNAP of two kinds.
+        (72, &[0xaa, 0xaa, 3, 0, 0, 0]),
+        (1500, &[0xaa, 0xaa, 3, 0, 0, 0xf8]),
+    ];
+    for (outer, outer_tag) in tags {
+        for (inner, inner_tag) in tags {
+            for (kind, packet, decoded) in
+                [(0x0800_u16, v4(TCP, &tcp()), v4_of(TCP)), (0x86dd, v6(UDP, &udp()), v6_of(UDP))]
+            {
+                let tag = [outer_tag, &inner.to_be_bytes(), inner_tag, &kind.to_be_bytes()].concat();
+                let frame = [&tag[..], &packet].concat();
+                assert_eq!(on_ethernet(outer, &frame), decoded, "{outer:x} {inner:x}");
+                for cut in 0..tag.len() {
+                    assert_eq!(on_ethernet(outer, &tag[..cut]), Decoded::Undecoded, "{outer:x} {inner:x} {cut}");
+                }
+            }
+        }
+    }
+    let packet = v4(TCP, &tcp());
+    for (kind, tag) in [
+        (0x8909, &[2, 1, 0, 1, 0, 4, 8, 0][..]),
+        (72, &[0xaa, 0xaa, 0x13, 0, 0, 0, 8, 0]),
+        (72, &[0xaa, 0xaa, 3, 0, 0, 0x0c, 8, 0]),
+        (1501, &SNAP),
+        (72, &[0x42, 0x42, 3]),
+    ] {
+        assert_eq!(on_ethernet(kind, &[tag, &packet].concat()), Decoded::Undecoded, "{kind:x} {tag:x?}");
+    }
+    assert_eq!(on_ethernet(72, &[&[6, 6, 3], &packet[..]].concat()), v4_of(TCP), "LLC that names IP itself");
+    let cooked = [&[0; 14][..], &[0, 4], &SNAP, &packet].concat();
+    assert_eq!(decode(LinkType::LINUX_SLL, &cooked), v4_of(TCP), "LLC on Linux's any device");
+}
+
+#[test]
 fn mpls_labels_and_pseudowires() {
     let label = |bottom: u8, payload: &[u8]| [&[0, 1, 0x20 | bottom, 64], payload].concat();
     for kind in [0x8847, 0x8848] {
@@ -193,6 +394,21 @@ fn mpls_labels_and_pseudowires() {
         assert_eq!(on_ethernet(kind, &label(0, &[0, 1])), Decoded::Undecoded);
         assert_eq!(on_ethernet(0x8100, &tagged(kind, &label(1, &v4(TCP, &tcp())))), v4_of(TCP));
         assert_eq!(on_ethernet(kind, &label(1, &v4(TCP, &tcp())[..19])), Decoded::Malformed);
+        let inside = |kind: u16, payload: &[u8]| [&[0, 7][..], &[2; 10], &kind.to_be_bytes(), payload].concat();
+        let plain = inside(0x0800, &v4(TCP, &tcp()));
+        let tags = inside(0x8100, &tagged(0x86dd, &v6(UDP, &udp())));
+        for control in [&[][..], &[0; 4], &[0, 0, 0, 9]] {
+            let wire = |frame: &[u8]| label(0, &label(1, &[control, frame].concat()));
+            assert_eq!(on_ethernet(kind, &wire(&plain)), v4_of(TCP), "{control:?}");
+            assert_eq!(on_ethernet(kind, &wire(&tags)), v6_of(UDP), "{control:?}");
+            assert_eq!(on_ethernet(kind, &wire(&inside(0x0806, &v4(TCP, &tcp())))), Decoded::Undecoded);
+            assert_eq!(on_ethernet(kind, &wire(&plain[..20])), Decoded::Undecoded, "no sound header");
+            assert_eq!(on_ethernet(kind, &wire(&inside(0x0800, &v6(UDP, &udp())))), Decoded::Undecoded);
+        }
+        let vendor = ethernet(0x0800, &v4(TCP, &tcp()));
+        let other = [&[0xd0], &vendor[1..]].concat();
+        assert_eq!(on_ethernet(kind, &label(1, &other)), v4_of(TCP), "an address that begins with no version");
+        assert_eq!(on_ethernet(kind, &label(1, &[&[0x10, 0, 0, 0], &plain[..]].concat())), Decoded::Undecoded);
     }
 }
 
@@ -202,6 +418,10 @@ fn pppoe_sessions() {
     assert_eq!(on_ethernet(0x8864, &session(0x0021, &v4(TCP, &tcp()))), v4_of(TCP));
     assert_eq!(on_ethernet(0x8864, &session(0x0057, &v6(TCP, &tcp()))), v6_of(TCP));
     assert_eq!(on_ethernet(0x8100, &tagged(0x8864, &session(0x0021, &v4(UDP, &udp())))), v4_of(UDP));
+    let short = |kind: u8, payload: &[u8]| [&[0x11, 0, 0, 7, 0, 41, kind], payload].concat();
+    assert_eq!(on_ethernet(0x8864, &short(0x21, &v4(TCP, &tcp()))), v4_of(TCP));
+    assert_eq!(on_ethernet(0x8864, &short(0x57, &v6(UDP, &udp()))), v6_of(UDP));
+    assert_eq!(on_ethernet(0x8864, &short(0x2d, &v4(TCP, &tcp()))), Decoded::Undecoded);
     assert_eq!(on_ethernet(0x8864, &session(0xc021, &[0; 40])), Decoded::Undecoded);
     assert_eq!(on_ethernet(0x8864, &session(0, &[])[..7]), Decoded::Undecoded);
 }
@@ -304,7 +524,7 @@ fn ipv6_extension_headers() {
     let fragment = |next: u8, offset: u16, payload: &[u8]| {
         [&[next, 0], &offset.to_be_bytes()[..], &[0, 0, 0, 9], payload].concat()
     };
-    for kind in [0, 43, 60] {
+    for kind in [0, 43, 60, 135, 139, 140] {
         for units in [0, 1, 31] {
             assert_eq!(on_ethernet(0x86dd, &v6(kind, &extension(TCP, units, &tcp()))), v6_of(TCP), "{kind} {units}");
         }
@@ -319,6 +539,38 @@ fn ipv6_extension_headers() {
     let chain = extension(43, 0, &extension(44, 2, &fragment(60, 0, &extension(51, 0, &authentication))));
     assert_eq!(on_ethernet(0x86dd, &v6(0, &chain)), v6_of(UDP));
     assert_eq!(on_ethernet(0x86dd, &v6(0, &extension(59, 0, &tcp()))), Decoded::OtherIp);
+}
+
+#[test]
+fn authentication_headers_of_ipv4() {
+    let header = |next: u8, words: u8, payload: &[u8]| {
+        [&[next, words, 0, 0][..], &vec![9; 4 * usize::from(words) + 4], payload].concat()
+    };
+    for words in [0, 4, 5, 255] {
+        assert_eq!(on_ethernet(0x0800, &v4(51, &header(TCP, words, &tcp()))), v4_of(TCP), "{words}");
+        assert_eq!(on_ethernet(0x0800, &v4(51, &header(51, 4, &header(UDP, words, &udp())))), v4_of(UDP), "{words}");
+        assert_eq!(on_ethernet(0x0800, &v4(51, &header(TCP, words, &tcp()[..19]))), Decoded::Malformed, "{words}");
+        assert_eq!(on_ethernet(0x0800, &v4(51, &header(50, words, &tcp()))), Decoded::OtherIp, "{words}");
+    }
+    let whole = header(TCP, 4, &tcp());
+    for cut in 0..whole.len() {
+        assert_eq!(on_ethernet(0x0800, &v4(51, &whole[..cut])), Decoded::Malformed, "{cut}");
+    }
+    // Of a fragment that is not the first it is no header.
+    for (bits, decoded) in [(0x2000_u16, v4_of(TCP)), (0x2001, Decoded::OtherIp), (1, Decoded::OtherIp)] {
+        let mut packet = v4(51, &whole);
+        packet[6..8].copy_from_slice(&bits.to_be_bytes());
+        assert_eq!(on_ethernet(0x0800, &packet), decoded, "{bits:x}");
+    }
+    // Extension headers of IPv6 are none of IPv4.
+    for other in [0, 43, 44, 60, 135] {
+        assert_eq!(
+            on_ethernet(0x0800, &v4(other, &[&[TCP, 0, 0, 0, 0, 0, 0, 0], &tcp()[..]].concat())),
+            Decoded::OtherIp
+        );
+        let inside = header(other, 4, &[&[TCP, 0, 0, 0, 0, 0, 0, 0], &tcp()[..]].concat());
+        assert_eq!(on_ethernet(0x0800, &v4(51, &inside)), Decoded::OtherIp);
+    }
 }
 
 #[test]

@@ -342,8 +342,8 @@ fn what_is_no_capture() {
     check(path("cut", &capture[..23]), |e| matches!(e, OpenError::CutHeader { needed: 24, have: 23 }), "23 of 24");
     let section = PcapNg::new(Order::Little).bytes;
     check(path("cut-ng", &section[..20]), |e| matches!(e, OpenError::CutHeader { .. }), "20 of 28");
-    let unknown = Pcap::new(Order::Little, crate::support::MICROSECONDS, 0, 105).bytes;
-    check(path("link", &unknown), |e| matches!(e, OpenError::UnknownLink(_)), "link type 105");
+    let unknown = Pcap::new(Order::Little, crate::support::MICROSECONDS, 0, 147).bytes;
+    check(path("link", &unknown), |e| matches!(e, OpenError::UnknownLink(_)), "link type 147");
 }
 
 #[cfg(unix)]
