@@ -293,8 +293,9 @@ pub(crate) struct Detection {
     #[arg(long, value_name = "HOSTS", default_value_t = 20, value_parser = whole::<u64>)]
     pub(crate) horizontal_threshold: u64,
 
-    /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, IP in IP): a packet is what its innermost IP header says, not
-    /// its outermost [default: on with --protocols, --eve, --html and -i, else off]
+    /// Opens tunnels (VXLAN, Geneve, GRE, ERSPAN, GTP-U, L2TP, Teredo, EtherIP, MPLS over UDP, IP in IP): a packet is
+    /// what its innermost IP header says, not its outermost [default: on with --protocols, --eve, --html and -i, else
+    /// off]
     #[arg(long, value_enum, value_name = "ON|OFF", num_args = 0..=1, require_equals = true,
         default_missing_value = "on")]
     pub(crate) tunnels: Option<OnOff>,

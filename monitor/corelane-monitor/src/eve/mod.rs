@@ -223,6 +223,8 @@ fn write_tunnel(fields: &mut Object<'_>, tunnel: &Tunnel) {
         4 => "IPv4",
         41 => "IPv6",
         47 => "GRE",
+        97 => "EtherIP",
+        115 => "L2TP",
         _ => "UDP",
     };
     fields.text(key!("proto"), protocol);

@@ -5,6 +5,7 @@ use crate::records::{Owned, Records, record, records_of};
 use crate::support::{Run, plan, query, with};
 use corelane_monitor::{Inspection, Progress, Report, Settings};
 use corelane_net::capture::{LinkType, Options, Reader};
+use corelane_net::decode::locate;
 use corelane_net::synth::Tunnel;
 use serde_json::Value;
 use std::fs;
@@ -139,6 +140,25 @@ fn an_event_has_the_outermost_addresses() {
     }
 }
 
+#[test]
+fn an_event_names_the_protocol_of_its_tunnel() {
+    let question = query(2);
+    let bare = (1, question.len() as u32, LinkType::RAW, question);
+    for (tunnel, protocol, port) in [
+        (Tunnel::Ip, "IPv4", 0),
+        (Tunnel::Gre, "GRE", 0),
+        (Tunnel::EtherIp, "EtherIP", 0),
+        (Tunnel::L2tp3, "L2TP", 0),
+        (Tunnel::L2tp, "UDP", 1701),
+        (Tunnel::MplsUdp, "UDP", 6635),
+    ] {
+        let found = run(&[wrapped(&bare, tunnel, false)], &OPENED(), 0);
+        let event = found.events().next().expect("an event");
+        let told = [&event["tunnel"]["proto"], &event["tunnel"]["dest_port"]];
+        assert_eq!(told, [&Value::from(protocol), &Value::from(port)], "{event}");
+    }
+}
+
 /// Each event's tunnel begins on the side where the event does, whichever packet the tunnel was taken from; its ports
 /// stay.
 #[test]
@@ -192,6 +212,64 @@ fn events(run: &Run) -> Vec<Value> {
 fn report(run: &Run) -> Report {
     let report = run.report();
     Report { bytes: 0, tunnels: None, conversations: Vec::new(), hosts: Vec::new(), ..report }
+}
+
+/// A link type, and what is in front of IPv4 and IPv6 there.
+type Dress = (LinkType, Vec<u8>, Vec<u8>);
+
+/// Link types and headers in front of IP that are no tunnels.
+fn dresses() -> Vec<Dress> {
+    let with_types =
+        |link: LinkType, before: &[u8]| (link, [before, &[0x08, 0x00]].concat(), [before, &[0x86, 0xdd]].concat());
+    let with_ppp = |link: LinkType, before: &[u8]| (link, [before, &[0x21]].concat(), [before, &[0x57]].concat());
+    let ethernet = |tags: &[u8]| with_types(LinkType::ETHERNET, &[&[2; 12][..], tags].concat());
+    let snap = [0xaa, 0xaa, 3, 0, 0, 0];
+    let wifi = [&[0x88, 0x83, 0, 0][..], &[2; 18], &[0x30, 5, 2, 2, 2, 2, 2, 2, 5, 0, 1, 2, 3, 4], &snap].concat();
+    let log = |family: u8| vec![family, 0, 0, 0, 8, 0, 1, 0, 8, 0, 1, 0, 255, 255, 9, 0];
+    let wire = [&[0x88, 0x47, 0, 0, 0x11, 64, 0, 0, 0, 7][..], &[2; 12]].concat();
+    vec![
+        with_ppp(LinkType::PPP_HDLC, &[0xff, 3, 0]),
+        with_ppp(LinkType::PPPOE, &[0x11, 0, 0, 1, 0, 9]),
+        with_ppp(LinkType::PPP_DIRECTION, &[1, 0xff, 3, 0]),
+        with_ppp(LinkType::PPP_PPPD, &[0, 3, 0]),
+        with_types(LinkType::CISCO_HDLC, &[0x0f, 0]),
+        with_types(LinkType::WIFI, &wifi),
+        with_types(LinkType::RADIOTAP, &[&[0, 0, 9, 0, 2, 0, 0, 0, 0x10][..], &wifi].concat()),
+        with_types(LinkType::PRISM, &[&[7; 144][..], &wifi].concat()),
+        (LinkType::NFLOG, log(2), log(10)),
+        ethernet(&[&[5, 220], &snap[..]].concat()),
+        ethernet(&[0x89, 0x26, 0, 1, 0, 2, 0x92, 0, 0, 7]),
+        ethernet(&[0x89, 9, 1, 1, 0, 1, 0, 4, 0x89, 0x3f, 0, 0, 0, 0, 0, 0]),
+        ethernet(&wire),
+        with_ppp(LinkType::ETHERNET, &[&[2; 12][..], &[0x88, 0x64, 0x11, 0, 0, 1, 0, 9]].concat()),
+    ]
+}
+
+/// The frame with other headers in front of its IP packet, or as it is if it has no sound one.
+fn dressed(frame: &Owned, (link, v4, v6): &Dress) -> Owned {
+    let (time_ns, wire_len, from, data) = frame;
+    let Ok(located) = locate(*from, data) else { return frame.clone() };
+    let (before, at) = (if located.is_v4 { v4 } else { v6 }, usize::from(located.at));
+    let wire_len = (*wire_len).max(data.len() as u32) + before.len() as u32 - at as u32;
+    (*time_ns, wire_len, *link, [before, &data[at..]].concat())
+}
+
+#[test]
+fn a_capture_of_any_link_type_gives_the_same_events() {
+    for file in files() {
+        let bare = frames(&file);
+        let expected = run(&bare, &OPENED(), 0);
+        for (number, dress) in dresses().iter().enumerate() {
+            let found = run(&bare.iter().map(|frame| dressed(frame, dress)).collect::<Vec<_>>(), &OPENED(), number % 3);
+            let name = file.display();
+            let (left, right) = (events(&found), events(&expected));
+            let first = left.iter().zip(&right).find(|(left, right)| left != right);
+            assert!(first.is_none() && left.len() == right.len(), "{name} as {dress:x?}: {first:?}");
+            let tunnels = |run: &Run| run.report.tunnels.map(|tunnels| tunnels.opened);
+            assert_eq!(tunnels(&found), tunnels(&expected), "{name} as {dress:x?}");
+            assert_eq!(report(&found), report(&expected), "{name} as {dress:x?}");
+        }
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl<A> Transport<A> {
     /// As [`Decoded::may_be_tunnel`].
     #[inline]
     pub fn may_be_tunnel(&self) -> bool {
-        self.protocol == UDP && tunnel::is_port(self.destination_port)
+        self.protocol == UDP && tunnel::may_be(self.source_port, self.destination_port)
     }
 }
 

@@ -136,20 +136,23 @@ pub(super) fn ether_type(kind: u16, payload: &[u8]) -> Network<'_> {
 }
 
 /// The first EtherType that is none of a tag, and what is behind it; `None` if a tag is cut.
+#[inline(always)]
 fn behind_tags(mut kind: u16, mut payload: &[u8]) -> Option<(u16, &[u8])> {
     loop {
-        // The bytes up to the next EtherType.
-        let tag = match kind {
+        match kind {
             IPV4 | IPV6 => return Some((kind, payload)),
-            VLAN | SERVICE_VLAN => 2,
-            _ => match rare_tag(kind, payload) {
-                Some(tag) => tag,
-                None => return Some((kind, payload)),
-            },
-        };
-        let (next, rest) = payload.get(tag..)?.split_first_chunk()?;
-        kind = u16::from_be_bytes(*next);
-        payload = rest;
+            VLAN | SERVICE_VLAN => {
+                let (tag, rest) = payload.split_first_chunk::<4>()?;
+                kind = u16::from_be_bytes([tag[2], tag[3]]);
+                payload = rest;
+            }
+            _ => {
+                let Some(length) = rare_tag(kind, payload) else { return Some((kind, payload)) };
+                let (next, rest) = payload.get(length..)?.split_first_chunk()?;
+                kind = u16::from_be_bytes(*next);
+                payload = rest;
+            }
+        }
     }
 }
 
@@ -186,25 +189,40 @@ fn mpls(mut payload: &[u8]) -> Network<'_> {
     }
     match by_version(payload) {
         // A control word begins with 0, as an address of Ethernet may.
-        Network::Other if payload.first().is_some_and(|first| first >> 4 == 0) => pseudowire(payload, &[4, 0]),
-        Network::Other => pseudowire(payload, &[0]),
+        Network::Other if payload.first().is_some_and(|first| first >> 4 == 0) => {
+            behind_any(payload, &[4, 0], pseudowire)
+        }
+        Network::Other => behind_any(payload, &[0], pseudowire),
         found => found,
     }
 }
 
-/// Ethernet behind headers whose length nothing states: the first that leads to a sound IP header. Of what Ethernet may
-/// carry only tags are looked behind, so that pseudowires do not nest.
+/// Ethernet behind headers whose length nothing states: the first that leads to a sound IP header.
 #[cold]
-pub(super) fn pseudowire<'a>(data: &'a [u8], headers: &[usize]) -> Network<'a> {
-    let ethernet = |header: &usize| {
-        let (addresses, payload) = data.get(*header..)?.split_first_chunk::<14>()?;
-        match behind_tags(u16::from_be_bytes([addresses[12], addresses[13]]), payload)? {
-            (IPV4, packet) => ip::addresses_v4(packet).map(|_| Network::V4(packet)),
-            (IPV6, packet) => ip::addresses_v6(packet).map(|_| Network::V6(packet)),
-            _ => None,
-        }
+pub(super) fn behind_any<'a>(
+    data: &'a [u8],
+    headers: &[usize],
+    ethernet: impl Fn(&'a [u8]) -> Network<'a>,
+) -> Network<'a> {
+    let is_sound = |network: &Network<'_>| match *network {
+        Network::V4(packet) => ip::addresses_v4(packet).is_some(),
+        Network::V6(packet) => ip::addresses_v6(packet).is_some(),
+        Network::Other => false,
     };
-    headers.iter().find_map(ethernet).unwrap_or(Network::Other)
+    let mut found = headers.iter().filter_map(|&header| data.get(header..)).map(ethernet);
+    found.find(is_sound).unwrap_or(Network::Other)
+}
+
+/// Ethernet in MPLS. Only tags are looked behind, so that pseudowires do not nest.
+fn pseudowire(data: &[u8]) -> Network<'_> {
+    match data.split_first_chunk::<14>() {
+        Some((header, payload)) => match behind_tags(u16::from_be_bytes([header[12], header[13]]), payload) {
+            Some((IPV4, packet)) => Network::V4(packet),
+            Some((IPV6, packet)) => Network::V6(packet),
+            _ => Network::Other,
+        },
+        None => Network::Other,
+    }
 }
 
 /// The kind of packet by the version in its first byte.

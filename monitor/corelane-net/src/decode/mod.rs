@@ -29,9 +29,9 @@ pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
 pub use packet::{Located, NoPacket, Packet, datagram, datagram_at, locate, packet, transport};
 pub use transport::{TCP, UDP, flags};
-#[cfg(target_os = "linux")]
-pub(crate) use tunnel::PORTS as TUNNEL_PORTS;
 pub use tunnel::{Closed, DEEPEST, Innermost, Tunnel, innermost};
+#[cfg(target_os = "linux")]
+pub(crate) use tunnel::{PORTS as TUNNEL_PORTS, SOURCE_PORTS as TUNNEL_SOURCE_PORTS};
 
 use crate::capture::LinkType;
 

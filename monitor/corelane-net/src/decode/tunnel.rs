@@ -4,12 +4,19 @@
 //! |---|---|---|
 //! | IP protocol 4, 41 | none: IPIP, 6in4, 4in6 | RFC 2003, 4213, 2473 |
 //! | IP protocol 47 | GRE; then IP, MPLS, Ethernet (NVGRE), PPP, ERSPAN I to III | RFC 2784, 2890, 7637, 2637 |
+//! | IP protocol 97 | EtherIP; then Ethernet | RFC 3378 |
+//! | IP protocol 115 | L2TP 3; then Ethernet | RFC 3931 |
 //! | UDP 4789, 8472 | VXLAN, Ethernet | RFC 7348 |
 //! | UDP 6081 | Geneve; then IP or Ethernet | RFC 8926 |
 //! | UDP 2152 | GTP-U with extension headers | 3GPP TS 29.281 |
+//! | UDP 1701 | L2TP 2, PPP; L2TP 3, Ethernet | RFC 2661, 3931 |
+//! | UDP 3544 | Teredo with its indications; then IPv6 | RFC 4380 |
+//! | UDP 6635 | MPLS; then IP or Ethernet | RFC 7510 |
 //!
-//! The port is the destination's, and no evidence by itself: every header up to a sound IP header inside has to fit,
-//! else the packet is what it was. Ethernet inside may have VLAN tags and MPLS labels, as on a wire.
+//! The port is the destination's, of L2TP and Teredo either one, as their servers answer from it. It is no evidence by
+//! itself: every header up to a sound IP header inside has to fit, else the packet is what it was. In Teredo and MPLS,
+//! whose own headers say little, its length has to be that of all that is there. Ethernet inside may have VLAN tags and
+//! MPLS labels, as on a wire.
 //!
 //! The time for a packet is bounded: at most [`DEEPEST`] tunnels are opened, and each has few headers.
 
@@ -25,6 +32,8 @@ pub const DEEPEST: u8 = 8;
 const IPIP: u8 = 4;
 const IPV6: u8 = 41;
 const GRE: u8 = 47;
+const ETHER_IP: u8 = 97;
+const L2TP_3: u8 = 115;
 
 const VXLAN: u16 = 4789;
 /// Linux had this port before there was a standard, and many overlays kept it.
@@ -32,13 +41,21 @@ const VXLAN_OF_LINUX: u16 = 8472;
 const GENEVE: u16 = 6081;
 const GTP_USER: u16 = 2152;
 
-/// The destination ports of datagrams that may be tunnels.
-pub(crate) const PORTS: [u16; 4] = [VXLAN, VXLAN_OF_LINUX, GENEVE, GTP_USER];
+const L2TP: u16 = 1701;
+const TEREDO: u16 = 3544;
+const MPLS_IN_UDP: u16 = 6635;
 
-/// Whether a datagram to this port may be a tunnel.
+/// The destination ports of datagrams that may be tunnels.
+pub(crate) const PORTS: [u16; 7] = [VXLAN, VXLAN_OF_LINUX, GENEVE, GTP_USER, L2TP, TEREDO, MPLS_IN_UDP];
+/// Those of servers, which answer from them.
+pub(crate) const SOURCE_PORTS: [u16; 2] = [L2TP, TEREDO];
+
+/// Whether a datagram with these ports may be a tunnel.
 #[inline]
-pub(super) fn is_port(port: u16) -> bool {
-    PORTS.contains(&port)
+pub(super) fn may_be(source: u16, destination: u16) -> bool {
+    // Most ports are lower or higher than all of these.
+    let near = |port: u16| (L2TP..=VXLAN_OF_LINUX).contains(&port);
+    (near(source) | near(destination)) && (PORTS.contains(&destination) | SOURCE_PORTS.contains(&source))
 }
 
 /// Ethernet in GRE and in Geneve.
@@ -83,7 +100,7 @@ pub struct Tunnel {
     pub source_port: u16,
     /// Destination port; 0 if the protocol has none.
     pub destination_port: u16,
-    /// IP protocol number: 4 for IPv4, 17 for UDP, 41 for IPv6, 47 for GRE.
+    /// IP protocol number: 4 for IPv4, 17 for UDP, 41 for IPv6, 47 for GRE, 97 for EtherIP, 115 for L2TP.
     pub protocol: u8,
     /// The tunnels one inside of the other, from 1 to [`DEEPEST`].
     pub depth: u8,
@@ -170,24 +187,77 @@ fn inside(packet: &[u8], is_v4: bool) -> (Network<'_>, bool) {
         IPIP => Some(Network::V4(payload)),
         IPV6 => Some(Network::V6(payload)),
         GRE => gre(payload),
-        UDP => udp(payload).and_then(|(port, payload)| match port {
-            VXLAN | VXLAN_OF_LINUX => vxlan(payload),
-            GENEVE => geneve(payload),
-            GTP_USER => gtp(payload),
-            _ => None,
-        }),
-        _ => None,
+        UDP => udp(payload),
+        other => rare(other, payload),
     };
     (network.unwrap_or(Network::Other), fragment.is_some())
 }
 
-/// The destination port and the payload of a UDP datagram.
-fn udp(data: &[u8]) -> Option<(u16, &[u8])> {
+/// What the protocols carry that few networks have.
+#[cold]
+fn rare(protocol: u8, payload: &[u8]) -> Option<Network<'_>> {
+    match protocol {
+        ETHER_IP => ether_ip(payload),
+        L2TP_3 => l2tp_3(payload),
+        _ => None,
+    }
+}
+
+/// What a UDP datagram carries, by its destination port or else by its source port.
+#[inline(always)]
+fn udp(data: &[u8]) -> Option<Network<'_>> {
     let (header, payload) = data.split_first_chunk::<8>()?;
+    let source = u16::from_be_bytes([header[0], header[1]]);
+    let destination = u16::from_be_bytes([header[2], header[3]]);
     let stated = usize::from(u16::from_be_bytes([header[4], header[5]]));
     // 0 in what the card was to cut, and in jumbograms.
-    let payload = if stated < 8 { payload } else { &payload[..payload.len().min(stated - 8)] };
-    Some((u16::from_be_bytes([header[2], header[3]]), payload))
+    let length = if stated < 8 { payload.len() } else { stated - 8 };
+    let bytes = &payload[..payload.len().min(length)];
+    match destination {
+        VXLAN | VXLAN_OF_LINUX => vxlan(bytes),
+        GENEVE => geneve(bytes),
+        GTP_USER => gtp(bytes),
+        _ if may_be(source, destination) => rare_udp(source, destination, Payload { bytes, length }),
+        _ => None,
+    }
+}
+
+/// The same of the ports that few networks have.
+#[cold]
+fn rare_udp<'a>(source: u16, destination: u16, payload: Payload<'a>) -> Option<Network<'a>> {
+    let of_server = |port: u16| match port {
+        L2TP => l2tp(payload.bytes),
+        TEREDO => teredo(payload),
+        _ => None,
+    };
+    match destination {
+        MPLS_IN_UDP => payload.exact(link::ether_type(link::MPLS, payload.bytes)),
+        port => of_server(port),
+    }
+    .or_else(|| of_server(source))
+}
+
+/// The payload of a UDP datagram.
+#[derive(Clone, Copy)]
+struct Payload<'a> {
+    /// What was captured.
+    bytes: &'a [u8],
+    /// What there was.
+    length: usize,
+}
+
+impl Payload<'_> {
+    /// A packet at its end, if it has the length that its header states.
+    fn exact<'a>(&self, network: Network<'a>) -> Option<Network<'a>> {
+        let uncaptured = self.length - self.bytes.len();
+        let half = |packet: &[u8], at: usize| Some(usize::from(u16::from_be_bytes(*packet.get(at..)?.first_chunk()?)));
+        let (packet, stated) = match network {
+            Network::V4(packet) => (packet, half(packet, 2)?),
+            Network::V6(packet) => (packet, half(packet, 4)? + 40),
+            Network::Other => return None,
+        };
+        (stated == packet.len() + uncaptured).then_some(network)
+    }
 }
 
 /// The first two bytes of GRE: which fields follow, and the version.
@@ -254,6 +324,66 @@ fn erspan_3(data: &[u8]) -> Option<Network<'_>> {
         2 => Some(link::by_version(payload)),
         _ => None,
     }
+}
+
+/// Two bytes with the version, 3, and nothing else.
+fn ether_ip(data: &[u8]) -> Option<Network<'_>> {
+    data.strip_prefix(&[0x30, 0]).map(link::ethernet)
+}
+
+/// The first two bytes of L2TP: which fields follow, and the version.
+mod l2tp_bits {
+    pub(super) const LENGTH: u16 = 0x4000;
+    pub(super) const SEQUENCE: u16 = 0x0800;
+    pub(super) const OFFSET: u16 = 0x0200;
+    pub(super) const PRIORITY: u16 = 0x0100;
+}
+
+/// Data of version 2, whose header has the fields that its bits name, in front of PPP; or of version 3.
+fn l2tp(data: &[u8]) -> Option<Network<'_>> {
+    let (header, mut payload) = data.split_first_chunk::<2>()?;
+    let bits = u16::from_be_bytes(*header);
+    let has = |bit: u16| usize::from(bits & bit != 0);
+    if data.starts_with(&[0, 3, 0, 0]) {
+        return l2tp_3(&data[4..]);
+    }
+    // Control messages and reserved bits are none of these.
+    let fields = l2tp_bits::LENGTH | l2tp_bits::SEQUENCE | l2tp_bits::OFFSET | l2tp_bits::PRIORITY;
+    if bits & !fields != 2 {
+        return None;
+    }
+    if has(l2tp_bits::LENGTH) != 0 {
+        let (length, rest) = payload.split_first_chunk::<2>()?;
+        // It counts from the start.
+        let length = usize::from(u16::from_be_bytes(*length)).checked_sub(4)?;
+        payload = &rest[..rest.len().min(length)];
+    }
+    // The tunnel and the session; sequence numbers.
+    payload = payload.get(4 + 4 * has(l2tp_bits::SEQUENCE)..)?;
+    if has(l2tp_bits::OFFSET) != 0 {
+        let (offset, rest) = payload.split_first_chunk::<2>()?;
+        payload = rest.get(usize::from(u16::from_be_bytes(*offset))..)?;
+    }
+    Some(link::ppp(payload))
+}
+
+/// Data of a session, which has a number. A cookie of up to 8 bytes follows, and a header of 4, or none: the ends agreed
+/// on that before, and no packet states it.
+fn l2tp_3(data: &[u8]) -> Option<Network<'_>> {
+    let (session, payload) = data.split_first_chunk::<4>()?;
+    (*session != [0; 4]).then(|| link::behind_any(payload, &[0, 4, 8, 12], link::ethernet))
+}
+
+/// IPv6 behind an indication for authentication, whose parts have lengths, and one of the origin, or without them.
+fn teredo(payload: Payload<'_>) -> Option<Network<'_>> {
+    let mut packet = payload.bytes;
+    if let [0, 1, id, value, ..] = *packet {
+        packet = packet.get(4 + usize::from(id) + usize::from(value) + 9..)?;
+    }
+    if packet.starts_with(&[0, 0]) {
+        packet = packet.get(8..)?;
+    }
+    payload.exact(Network::V6(packet))
 }
 
 /// A header of 8 bytes with the flag that its network number is valid.

@@ -291,9 +291,9 @@ fn header(version: u32, ids: [&[u8]; 2], token: &[u8], number: u64, content: usi
     header
 }
 
-/// A frame with tunnels in it, on Ethernet and without a link. No script: the bytes are the frame.
+/// A frame with tunnels in it, on any link. No script: the bytes are the frame.
 pub fn tunnels(frame: &[u8]) {
-    for link in [LinkType::ETHERNET, LinkType::RAW] {
+    for link in LinkType::ALL {
         let Ok(outermost) = locate(link, frame) else { continue };
         let found = innermost(frame, outermost);
         let (located, depth) = (found.located, found.depth);

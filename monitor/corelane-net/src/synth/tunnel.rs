@@ -26,13 +26,25 @@ pub enum Tunnel {
     Geneve,
     /// GTP-U with an extension header.
     Gtp,
+    /// Ethernet in IP, as EtherIP does it.
+    EtherIp,
+    /// L2TP of version 2 over UDP, with all its fields, and PPP.
+    L2tp,
+    /// L2TP of version 3 over IP, with a cookie and a header, and Ethernet.
+    L2tp3,
+    /// L2TP of version 3 over UDP, with a cookie, and Ethernet.
+    L2tp3Udp,
+    /// Teredo with both indications. Only IPv6 can be wrapped, and only if it states its length.
+    Teredo,
+    /// MPLS over UDP. Only what states its length can be wrapped.
+    MplsUdp,
 }
 
 const ETHERNET: usize = 14;
 
 impl Tunnel {
     /// All tunnels.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 16] = [
         Self::Ip,
         Self::Gre,
         Self::Nvgre,
@@ -43,11 +55,17 @@ impl Tunnel {
         Self::Vxlan,
         Self::Geneve,
         Self::Gtp,
+        Self::EtherIp,
+        Self::L2tp,
+        Self::L2tp3,
+        Self::L2tp3Udp,
+        Self::Teredo,
+        Self::MplsUdp,
     ];
 
     /// Wraps a frame. The result is an Ethernet frame with an outer header of IPv4 or, with `v6`, of IPv6; it lacks as
-    /// many bytes on the wire as the frame does. `None` for a frame without a sound IP header, and for one that is too
-    /// long for the length fields.
+    /// many bytes on the wire as the frame does, or as the packet where only that fits in. `None` for a frame without a
+    /// sound IP header, for one that is too long for the length fields, and for what the tunnel cannot carry.
     ///
     /// ```
     /// use corelane_net::capture::{LinkType, Record};
@@ -62,8 +80,14 @@ impl Tunnel {
     /// ```
     pub fn wrap(self, record: &Record<'_>, v6: bool) -> Option<Vec<u8>> {
         let located = locate(record.link, record.data).ok()?;
-        let packet = &record.data[usize::from(located.at)..];
-        let missing = (record.wire_len as usize).saturating_sub(record.data.len());
+        let mut packet = &record.data[usize::from(located.at)..];
+        let mut missing = (record.wire_len as usize).saturating_sub(record.data.len());
+        if matches!(self, Self::Teredo | Self::MplsUdp) {
+            // Neither has room for what is behind the packet.
+            let stated = stated(packet, located.is_v4).filter(|&stated| stated <= packet.len() + missing)?;
+            missing = stated.saturating_sub(packet.len());
+            packet = &packet[..stated.min(packet.len())];
+        }
         let mut content = self.headers(packet.len() + missing, located)?;
         if self.carries_ethernet() {
             match record.link {
@@ -78,6 +102,11 @@ impl Tunnel {
             Self::Vxlan => (UDP, Some(4789)),
             Self::Geneve => (UDP, Some(6081)),
             Self::Gtp => (UDP, Some(2152)),
+            Self::L2tp | Self::L2tp3Udp => (UDP, Some(1701)),
+            Self::Teredo => (UDP, Some(3544)),
+            Self::MplsUdp => (UDP, Some(6635)),
+            Self::EtherIp => (97, None),
+            Self::L2tp3 => (115, None),
             _ => (47, None),
         };
         if let Some(port) = port {
@@ -103,7 +132,7 @@ impl Tunnel {
     }
 
     fn carries_ethernet(self) -> bool {
-        !matches!(self, Self::Ip | Self::Gre | Self::Pptp | Self::Gtp)
+        !matches!(self, Self::Ip | Self::Gre | Self::Pptp | Self::Gtp | Self::L2tp | Self::Teredo | Self::MplsUdp)
     }
 
     /// The tunnel's own headers in front of a packet of this many bytes.
@@ -132,8 +161,30 @@ impl Tunnel {
                 let [high, low] = of(length + 8)?;
                 vec![0x34, 255, high, low, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 0, 0]
             }
+            Self::EtherIp => vec![0x30, 0],
+            Self::L2tp => {
+                let [high, low] = of(length + 20)?;
+                let protocol = if located.is_v4 { 0x21 } else { 0x57 };
+                vec![0x4a, 2, high, low, 0, 1, 0, 2, 0, 3, 0, 4, 0, 2, 9, 9, 0xff, 3, 0, protocol]
+            }
+            Self::L2tp3 => vec![0, 0, 0, 1, 9, 9, 9, 9, 9, 9, 9, 9, 0x40, 0, 0, 1],
+            Self::L2tp3Udp => vec![0, 3, 0, 0, 0, 0, 0, 1, 9, 9, 9, 9],
+            Self::Teredo if located.is_v4 => return None,
+            Self::Teredo => {
+                let mut headers = vec![0, 1, 2, 4, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 7, 0];
+                headers.extend([0, 0, 0x63, 0xbf, 0x3f, 0xff, 0xfd, 0xfe]);
+                headers
+            }
+            Self::MplsUdp => vec![0, 1, 0, 64, 0, 2, 1, 64],
         })
     }
+}
+
+/// The length of a packet by its header, if that states one.
+fn stated(packet: &[u8], is_v4: bool) -> Option<usize> {
+    let length = |at: usize| usize::from(u16::from_be_bytes([packet[at], packet[at + 1]]));
+    let (least, stated) = if is_v4 { (usize::from(packet[0] & 0x0f) * 4, length(2)) } else { (41, 40 + length(4)) };
+    (stated >= least).then_some(stated)
 }
 
 /// An Ethernet header in front of IP.

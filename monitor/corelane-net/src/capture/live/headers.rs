@@ -8,7 +8,7 @@
 
 use super::fanout::{IF_EQUAL, LOAD_BYTE, LOAD_HALF, RETURN, instruction};
 use crate::capture::filter::Instruction;
-use crate::decode::{TCP, TUNNEL_PORTS, UDP};
+use crate::decode::{TCP, TUNNEL_PORTS, TUNNEL_SOURCE_PORTS, UDP};
 
 /// The bytes that are kept of a plain packet. The longest headers that count end at 74.
 pub(super) const KEPT: u32 = 96;
@@ -52,10 +52,12 @@ pub(super) fn program(whole: u32) -> Vec<Instruction> {
     program
 }
 
-/// Cuts TCP, and UDP to a port that is no tunnel's: where the protocol and that port are.
+/// Cuts TCP, and UDP whose ports are no tunnel's: where the protocol and the destination port are.
 fn transport(protocol: u32, port: u32) -> Vec<Instruction> {
     let mut datagram = vec![needs(IF_EQUAL, UDP.into()), instruction(LOAD_HALF, port)];
     datagram.extend(TUNNEL_PORTS.map(|port| refuses(IF_EQUAL, port.into())));
+    datagram.push(instruction(LOAD_HALF, port - 2));
+    datagram.extend(TUNNEL_SOURCE_PORTS.map(|port| refuses(IF_EQUAL, port.into())));
     let is_tcp = Instruction { code: IF_EQUAL, jt: datagram.len() as u8, jf: 0, k: TCP.into() };
     [vec![instruction(LOAD_BYTE, protocol), is_tcp], datagram, vec![instruction(RETURN, KEPT)]].concat()
 }
@@ -91,17 +93,20 @@ mod tests {
         let first = prop::sample::select(vec![0x45_u8, 0x45, 0x46, 0x60, 0x60, 0x65]);
         let fragment = prop::sample::select(vec![0_u16, 0, 0x4000, 0x2000, 1]);
         let protocol = prop::sample::select(vec![TCP, UDP, UDP, 0, 4, 44]);
-        let port = prop::sample::select(vec![53_u16, 443, 4789, 8472, 6081, 2152]);
+        let port = || prop::sample::select(vec![53_u16, 443, 4789, 8472, 6081, 2152, 1701, 3544, 6635]);
+        let ports = (port(), port());
         let length = prop::sample::select(vec![0_u16, 7, 8, 19, 20, 27, 28, 39, 40, 1000]);
         let offset = prop::sample::select(vec![0x00_u8, 0x40, 0x50, 0xf0]);
         let bytes = prop::collection::vec(any::<u8>(), 14 + 40 + 20);
-        (kind, first, fragment, protocol, port, length, offset, bytes).prop_map(
-            |(kind, first, fragment, protocol, port, length, offset, mut bytes)| {
+        (kind, first, fragment, protocol, ports, length, offset, bytes).prop_map(
+            |(kind, first, fragment, protocol, (source, port), length, offset, mut bytes)| {
                 let mut put = |at: usize, value: u16| bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
                 put(12, kind);
                 match kind {
-                    0x0800 => [(16, length), (20, fragment), (36, port)].map(|(at, value)| put(at, value)),
-                    _ => [(18, length), (56, port), (56, port)].map(|(at, value)| put(at, value)),
+                    0x0800 => {
+                        [(16, length), (20, fragment), (34, source), (36, port)].map(|(at, value)| put(at, value))
+                    }
+                    _ => [(18, length), (54, source), (56, port), (56, port)].map(|(at, value)| put(at, value)),
                 };
                 bytes[14] = first;
                 let (at, header) = if kind == 0x0800 { (23, 46) } else { (20, 66) };
