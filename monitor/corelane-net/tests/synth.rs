@@ -242,7 +242,7 @@ fn truth_is_what_the_rules_say_of_other_probes() {
             }
         }
     }
-    let (_, truth) = check(&Config { packets: 200_000, probe_scans: 8, vertical_scans: 0, ..Config::default() });
+    let (_, truth) = check(&Config { packets: 200_000, probe_scans: 12, vertical_scans: 0, ..Config::default() });
     for probe in Probe::ALL {
         let shapes: Vec<_> = (truth.iter().filter(|alert| alert.probe == Some(probe)))
             .map(|alert| matches!(alert.scanned, Scanned::Vertical { .. }))
