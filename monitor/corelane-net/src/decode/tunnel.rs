@@ -367,8 +367,8 @@ fn l2tp(data: &[u8]) -> Option<Network<'_>> {
     Some(link::ppp(payload))
 }
 
-/// Data of a session, which has a number. A cookie of up to 8 bytes follows, and a header of 4, or none: the ends agreed
-/// on that before, and no packet states it.
+/// Data of a session, which has a number. A cookie of 4 or 8 bytes and a header of 4 may follow: the ends agreed on
+/// that before, and no packet states it.
 fn l2tp_3(data: &[u8]) -> Option<Network<'_>> {
     let (session, payload) = data.split_first_chunk::<4>()?;
     (*session != [0; 4]).then(|| link::behind_any(payload, &[0, 4, 8, 12], link::ethernet))
