@@ -1,8 +1,8 @@
 //! A session: the protocol that a conversation is in, and what its bytes go to.
 
-use super::identify::{self, Identified, Identifier, Says, Seen};
+use super::identify::{self, Identified, Identifier};
 use super::parser::{Next, Start};
-use super::{Carrier, Detail, Event, Protocol, Reader, tls};
+use super::{Carrier, Detail, Event, Protocol, Reader};
 use crate::conversation::{Application, Side};
 
 /// The most layers of protocols inside a protocol that are followed, such as a tunnel in a tunnel.
@@ -218,11 +218,10 @@ impl Session {
     }
 }
 
-/// Whether a side's bytes are no TLS, but an agreement to it, whose request was not captured.
+/// Whether a side's bytes begin like no record of TLS: with an agreement to it, whose request was not captured.
 #[cold]
 fn is_no_record(bytes: &[u8]) -> bool {
-    let seen = Seen { own: bytes, other: &[] };
-    [tls::record(seen), tls::ssl2_hello(seen)] == [Says::No; 2]
+    !matches!(bytes, [] | [20..=23] | [20..=23, 3, ..] | [0x80..=0xff, ..])
 }
 
 /// A side's bytes, gaps and end go in, and events come out.

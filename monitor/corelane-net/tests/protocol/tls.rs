@@ -300,8 +300,17 @@ fn a_retry_brings_a_second_client_hello() {
 #[test]
 fn a_hello_may_lie_in_several_records_and_a_record_hold_several_messages() {
     let message = example(b"h2");
-    let cut: Vec<u8> = message.chunks(50).flat_map(|part| record(22, part)).collect();
-    assert_eq!(hellos(&[(C, data(cut))]).0.len(), 1);
+    let answer = server_hello(0x0303, 1, &[1; 32], &[]);
+    for length in [1, 2, 5, 6, 50] {
+        let cut = |message: &[u8]| message.chunks(length).flat_map(|part| record(22, part)).collect::<Vec<u8>>();
+        let steps = [(C, data(cut(&message))), (S, data(cut(&answer)))];
+        for steps in [&steps[..], &steps[..1], &steps[1..]] {
+            let (clients, servers) = hellos(steps);
+            assert_eq!(clients.len() + servers.len(), steps.len(), "{length}");
+        }
+    }
+    // Nothing of a hello is behind the first record.
+    assert_eq!(run(Carrier::Stream, &[(C, data([record(22, &[1, 0, 0]), record(23, b"abc")].concat()))]), []);
     let hello = server_hello(0x0303, 1, &[1; 32], &[]);
     let together = [crate::tls::message(0, b""), crate::tls::message(11, &[0; 700]), hello.clone()].concat();
     // The first record begins with a ServerHello, so that it is known as TLS.

@@ -4,7 +4,7 @@
 //!    [`DATAGRAMS`] a side, of STUN [`DATAGRAMS_OF_STUN`]. Among these one of QUIC, DTLS or DNS, which are read,
 //!    replaces a protocol that is not.
 //! 2. There is a rule for each kind of message. A rule returns yes, no, or that it needs more bytes. It never takes
-//!    back a yes or a no when more bytes come.
+//!    back a yes or a no when more bytes come. One says of a proxy's header that the bytes behind it are to be judged.
 //! 3. The rules have an order, and a rule counts only when all before it have returned no. So the verdict does not
 //!    depend on the pieces in which the bytes arrive.
 //! 4. A rule may look at the bytes of the other side, but only at whole lines of it, and after the other side's own

@@ -50,6 +50,9 @@ pub(in crate::protocol) fn record(seen: Seen<'_>) -> Says {
 
 /// The first message of a handshake record: a hello, or another message in clear text.
 fn handshake(record: usize, body: &[u8]) -> Says {
+    if record < 6 {
+        return cut_handshake(record, body);
+    }
     let Some(header) = body.first_chunk::<6>() else {
         return match body.first() {
             Some(1 | 2 | 4 | 11..=16 | 20 | 22) | None => More,
@@ -63,6 +66,17 @@ fn handshake(record: usize, body: &[u8]) -> Says {
         2 => Yes(Protocol::Tls, "TLS record, ServerHello", Server),
         11 if length >= 3 && header[4] == 0 => Yes(Protocol::Tls, "TLS record, Certificate", Either),
         16 if length + 4 <= record => Yes(Protocol::Tls, "TLS record, ClientKeyExchange", Client),
+        _ => No,
+    }
+}
+
+/// A record that holds less than that of a hello, with another one behind it.
+#[cold]
+fn cut_handshake(record: usize, body: &[u8]) -> Says {
+    match (body.first(), body.get(record..record + 2)) {
+        (Some(1), Some([22, 3])) => Yes(Protocol::Tls, "TLS record, ClientHello", Client),
+        (Some(2), Some([22, 3])) => Yes(Protocol::Tls, "TLS record, ServerHello", Server),
+        (None | Some(1 | 2), None) => More,
         _ => No,
     }
 }
