@@ -138,6 +138,19 @@ pub enum Data {
     Other(u16),
 }
 
+impl Data {
+    /// Bytes of its texts.
+    pub(super) fn text_len(&self) -> usize {
+        match self {
+            Data::Name(text) | Data::Mx { exchange: text, .. } | Data::Srv { target: text, .. } | Data::Txt(text) => {
+                text.len()
+            }
+            Data::Soa { server, mailbox, .. } => server.len() + mailbox.len(),
+            Data::A(_) | Data::Aaaa(_) | Data::Other(_) => 0,
+        }
+    }
+}
+
 fn kind_name(kind: u16) -> Cow<'static, str> {
     kind::name(kind).map_or_else(|| format!("TYPE{kind}").into(), Cow::from)
 }

@@ -7,13 +7,14 @@
 //! 3. A query is remembered by id and question until its response comes. At most [`PENDING`] are remembered; the oldest
 //!    is forgotten first. A repeated query is the same transaction.
 //!
-//! A name's compression pointers are followed only backwards, and at most 255 of them. Types and classes that are not
+//! A name's compression pointers are followed only backwards, and at most 32 of them. Types and classes that are not
 //! assigned are accepted: tunnels use them.
 //!
 //! # Bounds
 //!
 //! The first [`QUESTIONS`] questions and [`ANSWERS`] answers of a message are read, and the first [`TEXT`] bytes of a
-//! text. A side over TCP keeps one message, so at most 64 KiB.
+//! text. All texts together have at most [`TEXT`] bytes and four for each byte of the message; what would be more counts
+//! as cut. A side over TCP keeps one message, so at most 64 KiB.
 
 mod kind;
 mod message;

@@ -216,13 +216,21 @@ fn head(side: Side, time_ns: u64, bytes: &[u8]) -> Option<Message> {
     })
 }
 
+/// The most text that is made of a message of this many bytes: names stand for more than their bytes where pointers
+/// compress them, and bytes that are escaped for four.
+fn most_text(bytes: usize) -> usize {
+    TEXT + 4 * bytes
+}
+
 /// Reads the whole questions and answers. Returns `None` if those were not all.
 fn read(message: &mut Message, bytes: &[u8]) -> Option<()> {
     let mut place = Place::new(bytes, HEADER);
     let [questions, answers, ..] = message.counts.map(usize::from);
+    let mut room = most_text(bytes.len());
     for number in 0..questions {
         if number < QUESTIONS {
             let (name, kind, class) = place.question()?;
+            room = room.checked_sub(name.len())?;
             message.questions.push(Question { name, kind, class });
         } else {
             place.skip_question()?;
@@ -231,6 +239,7 @@ fn read(message: &mut Message, bytes: &[u8]) -> Option<()> {
     for _ in 0..answers.min(ANSWERS) {
         let record = place.record()?;
         let data = data(&record).unwrap_or(Data::Other(record.data.rest().len() as u16));
+        room = room.checked_sub(record.name.len() + data.text_len())?;
         let RawRecord { name, kind, class, ttl, .. } = record;
         message.answers.push(Record { name, kind, class, ttl, data });
     }

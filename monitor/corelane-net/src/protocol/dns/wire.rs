@@ -1,14 +1,12 @@
 //! The form of a DNS message on the wire: header, names, records (RFC 1035, section 4.1).
 
-use std::fmt::Write;
-
-use crate::protocol::text::Text;
+use crate::protocol::text::{Text, digit};
 use crate::protocol::wire::Fields;
 
 /// The most bytes of a name's labels with their lengths, without the root's (RFC 1035, 3.1: 255 with it).
 const LABELS: usize = 254;
-/// The most pointers that a name may follow. More labels than that are no name either.
-const POINTERS: usize = 255;
+/// The most pointers that a name may follow: an encoder needs one for each label at most, and few names have more.
+const POINTERS: usize = 32;
 
 /// The place of the next field in a message, and where it must end.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +172,7 @@ impl Name {
                 match byte {
                     b' ' | b'.' | b'\\' => text.extend(['\\', char::from(byte)]),
                     0x21..=0x7e => text.push(byte.into()),
-                    _ => write!(text, "\\{byte:03}").expect("memory takes everything"),
+                    _ => text.extend(['\\', digit(byte / 100), digit(byte / 10 % 10), digit(byte % 10)]),
                 }
             }
             at = end;

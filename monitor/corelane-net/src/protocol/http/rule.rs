@@ -99,7 +99,7 @@ pub(super) fn find_request(line: &[u8], place: Place) -> Option<usize> {
     while let Some(space) = memrchr(b' ', rest) {
         rest = &rest[..space];
         let method = rest.iter().rev().take(LONGEST_METHOD).take_while(|&&byte| is_token(byte)).count();
-        if METHODS.contains(&&rest[space - method..]) {
+        if method >= SHORTEST_METHOD && METHODS.contains(&&rest[space - method..]) {
             return Some(space - method);
         }
     }
@@ -146,6 +146,8 @@ fn is_method(method: &[u8]) -> bool {
 
 /// Longer than any registered method.
 const LONGEST_METHOD: usize = 24;
+/// Of those in use.
+const SHORTEST_METHOD: usize = 3;
 
 fn is_version(version: &[u8]) -> bool {
     matches!(version, [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor] if minor.is_ascii_digit())
