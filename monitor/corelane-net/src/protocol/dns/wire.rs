@@ -1,6 +1,6 @@
 //! The form of a DNS message on the wire: header, names, records (RFC 1035, section 4.1).
 
-use crate::protocol::text::{Text, digit};
+use crate::protocol::text::Text;
 use crate::protocol::wire::Fields;
 
 /// The most bytes of a name's labels with their lengths, without the root's (RFC 1035, 3.1: 255 with it).
@@ -159,24 +159,24 @@ impl Name {
     /// (RFC 4343, 2.1: a backslash before a byte that has a meaning, or before three decimal digits).
     #[cold]
     fn escaped(&self, odd: usize) -> Text {
-        let mut text = String::with_capacity(2 * self.length);
-        let plain = self.labels[..odd].get(1..).unwrap_or_default();
-        text.extend(plain.iter().copied().map(char::from));
+        let mut text = Vec::with_capacity(4 * self.length);
+        text.extend_from_slice(self.labels[..odd].get(1..).unwrap_or_default());
         let mut at = odd;
         while at < self.length {
             if at > 0 {
-                text.push('.');
+                text.push(b'.');
             }
             let end = at + 1 + usize::from(self.labels[at]);
             for &byte in &self.labels[at + 1..end] {
                 match byte {
-                    b' ' | b'.' | b'\\' => text.extend(['\\', char::from(byte)]),
-                    0x21..=0x7e => text.push(byte.into()),
-                    _ => text.extend(['\\', digit(byte / 100), digit(byte / 10 % 10), digit(byte % 10)]),
+                    b' ' | b'.' | b'\\' => text.extend_from_slice(&[b'\\', byte]),
+                    0x21..=0x7e => text.push(byte),
+                    _ => text.extend_from_slice(&[b'\\', byte / 100 + b'0', byte / 10 % 10 + b'0', byte % 10 + b'0']),
                 }
             }
             at = end;
         }
-        (*text).into()
+        // All bytes are ASCII.
+        str::from_utf8(&text).unwrap_or_default().into()
     }
 }
