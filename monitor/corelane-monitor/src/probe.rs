@@ -17,8 +17,8 @@ pub enum Probe {
     Udp,
     /// A TCP segment with SYN and FIN, without ACK and RST.
     SynFin,
-    /// A TCP segment with other flags that no stack sends before a connection: FIN with PSH or URG, PSH, URG, or SYN and
-    /// RST.
+    /// A TCP segment with other flags that no stack sends before a connection: FIN with PSH or URG, PSH, URG, or SYN
+    /// and RST.
     Odd,
 }
 

@@ -102,7 +102,7 @@ fn attempts_that_led_to_nothing_are_flows_unless_they_are_not_wanted() {
     }
 }
 
-/// An announcement of multicast DNS is a response that nobody asked for.
+/// An announcement of multicast DNS is a response without a question.
 #[test]
 fn a_group_of_hosts_is_no_client() {
     let mut capture = connection(80, &[])[..24].to_vec();

@@ -15,7 +15,8 @@
 //! and its bytes. If the connection comes about, they become part of its conversation. If not, later SYNs overwrite the
 //! trace.
 //!
-//! Payload on a SYN (TCP Fast Open) is taken as far as the conversation's first packet shows that the other end took it.
+//! Payload on a SYN (TCP Fast Open) is taken as far as the conversation's first packet shows that the other end took
+//! it.
 //!
 //! # What ends it
 //!

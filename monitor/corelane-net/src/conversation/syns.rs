@@ -6,11 +6,12 @@
 //! is overwritten if there is no other. So only a flood overwrites traces that matter, and only costs those connections
 //! the time and the count of their SYN. The hash has no secret, as the same traces must be lost in every run.
 //!
-//! An attempt is over when its trace is: when an RST refuses it, when another takes its place, after [`FRESH`], or at the
-//! end. A trace that is over by time stays for the conversation that it may still begin, whose own time may be another.
+//! An attempt is over when its trace is: when an RST refuses it, when another takes its place, after [`FRESH`], or at
+//! the end. A trace that is over by time stays for the conversation that it may still begin: the time of that may be
+//! another.
 //!
-//! Payload on a SYN (TCP Fast Open) is kept, too, as it counts once it is acknowledged, and so is the tunnel that it came
-//! through: for all traces together as many bytes as their own places take. Beyond that both are left out.
+//! Payload on a SYN (TCP Fast Open) is kept, too, as it counts once it is acknowledged, and so is the tunnel that it
+//! came through: for all traces together as many bytes as their own places take. Beyond that both are left out.
 
 use super::key::{Key, Sender};
 use crate::decode::{Packet, Tunnel};
@@ -42,7 +43,7 @@ pub(super) struct Syn {
     pub(super) frames: u32,
     pub(super) bytes: u32,
     pub(super) sender: Sender,
-    /// The observer was told that it is over.
+    /// The observer knows that it is over.
     told: bool,
 }
 
@@ -64,7 +65,7 @@ pub(super) struct Syns {
     count: usize,
     /// Bytes of payload and of tunnels.
     kept: usize,
-    /// No trace that nobody was told of is over before this time.
+    /// No trace that was not told is over before this time.
     due_ns: u64,
 }
 
@@ -99,7 +100,7 @@ impl Syns {
         self.places(key).find(|&place| self.places[place].as_ref().is_some_and(|syn| syn.key.equals(key)))
     }
 
-    /// Records a SYN. Returns whether memory was reserved for it, and what had to make way and nobody was told of.
+    /// Records a SYN. Returns whether memory was reserved for it, and what made way and was not told.
     pub(super) fn remember(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>) -> (bool, Option<Syn>) {
         let Packet { time_ns, sequence, frames, wire_len: bytes, payload, .. } = *packet;
         let before = self.reserved_bytes();
@@ -137,7 +138,7 @@ impl Syns {
         (self.due_ns != u64::MAX).then_some(self.due_ns)
     }
 
-    /// Calls `tell` with those that are over at this time, and that nobody was told of.
+    /// Calls `tell` with those that are over at this time and were not told.
     pub(super) fn expire(&mut self, now_ns: u64, mut tell: impl FnMut(&Syn)) {
         if self.due_ns > now_ns {
             return;

@@ -645,8 +645,8 @@ fn is_multicast(address: u128) -> bool {
     IpAddr::V6(address.into()).to_canonical().is_multicast()
 }
 
-/// Tells of an attempt that led to nothing, and of the RST that refused it. Which of the others were tried meanwhile has
-/// nothing to do with it: one whose trace made way is told as one that took too long.
+/// Tells of an attempt that led to nothing, and of the RST that refused it. One whose trace made way is told as one
+/// that took too long: which others were tried meanwhile has nothing to do with it.
 #[cold]
 fn attempted<A: Application>(syn: &Syn, refusal: Option<&Packet<'_>>, observer: &mut impl Observer<A>) {
     let reason = if refusal.is_some() { Reason::Reset } else { Reason::TimedOut };

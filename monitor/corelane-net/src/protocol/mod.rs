@@ -20,7 +20,8 @@
 //!
 //! # Crates that it uses
 //!
-//! `sha1` and `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH and the JA3. `aes`, `aes-gcm`,
+//! `sha1` and `base64` make the Community ID, `sha2` the JA4 fingerprint, `md-5` the HASSH and the JA3. `aes`,
+//! `aes-gcm`,
 //! `hkdf` and `sha2` decrypt QUIC's Initial packets. `memchr` finds ends of lines. All other work is small enough to be
 //! read here.
 //!

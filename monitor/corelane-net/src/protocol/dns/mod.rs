@@ -13,8 +13,8 @@
 //! # Bounds
 //!
 //! The first [`QUESTIONS`] questions and [`ANSWERS`] answers of a message are read, and the first [`TEXT`] bytes of a
-//! text. All texts together have at most [`TEXT`] bytes and four for each byte of the message; what would be more counts
-//! as cut. A side over TCP keeps one message, so at most 64 KiB.
+//! text. All texts together have at most [`TEXT`] bytes and four for each byte of the message; what would be more
+//! counts as cut. A side over TCP keeps one message, so at most 64 KiB.
 
 mod kind;
 mod message;

@@ -28,8 +28,8 @@
 //! - In requests, one request is lost, and a place is kept for its response.
 //!
 //! A response that comes before its request is kept, as a gap holds back only its own side. A request that comes at the
-//! end of such a gap takes it, and so does one that the response's packet acknowledged, or that was under way. Any other
-//! request was sent later, and does not take it.
+//! end of such a gap takes it, and so does one that the response's packet acknowledged, or that was under way. Any
+//! other request was sent later, and does not take it.
 //!
 //! # Bounds
 //!
