@@ -79,14 +79,14 @@ fn the_other_options_of_the_generator_are_heard() {
         "--horizontal-scans",
         "0",
         "--probe-scans",
-        "8",
+        "12",
         "--truth",
         truth.to_str().unwrap(),
     ]);
     let truth = compact(&fs::read_to_string(&truth).unwrap());
     let found = monitor(&[&out], &["--probes"]).code(0).silent().stdout;
     assert!(found.ends_with(&format!("\"alerts\":[],\"probe_scans\":{truth}}}\n")), "{truth}\n{found}");
-    for probe in ["fin", "null", "xmas", "udp"] {
+    for probe in ["fin", "null", "xmas", "udp", "synfin", "odd"] {
         assert_eq!(truth.matches(&format!("{{\"probe\":\"{probe}\"")).count(), 2, "{truth}");
     }
     let summary = |rate: &str| {

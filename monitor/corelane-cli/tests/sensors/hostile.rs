@@ -4,7 +4,7 @@ use crate::choices::Choices;
 use crate::kills::{Material, OPTIONS};
 use crate::nats::Client;
 use crate::site::{Carrier, Process, Site, assert_same, events, free_port, names, scrape, start, value, wait_for};
-use corelane_monitor::sensors::{Header, encode};
+use corelane_monitor::sensors::{Header, VERSION, encode};
 use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn hostile(choices: &mut Choices) -> Vec<(&'static str, Vec<u8>)> {
         let mut noise: Vec<u8> = (0..choices.below(300)).map(|_| choices.next() as u8).collect();
         // Some begin as a batch does.
         if choices.below(2) == 0 {
-            let known = b"CLB\x01";
+            let known = [&b"CLB"[..], &[VERSION]].concat();
             let most = known.len().min(noise.len());
             noise[..most].copy_from_slice(&known[..most]);
         }
@@ -39,7 +39,7 @@ fn hostile(choices: &mut Choices) -> Vec<(&'static str, Vec<u8>)> {
     let good = batch("sensor-0");
     bytes.extend((0..good.len()).map(|length| ("damaged", good[..length].to_vec())));
     bytes.push(("damaged", [&good[..], b"more"].concat()));
-    for version in (0..=255).filter(|&version| version != 1) {
+    for version in (0..=255).filter(|&version| version != VERSION) {
         let mut other = good.clone();
         other[3] = version;
         bytes.push(("other version", other));

@@ -33,7 +33,7 @@ struct Sensor {
 impl Sensor {
     /// The batch of the second from here.
     fn batch(&mut self, since_ns: u64, failures: u64, sources: &[Ipv4Addr], choices: &mut Choices) -> Vec<u8> {
-        let mut bytes = [&b"CLB\x01\0"[..], &[self.name.len() as u8], self.name.as_bytes()].concat();
+        let mut bytes = [&b"CLB\x02\0"[..], &[self.name.len() as u8], self.name.as_bytes()].concat();
         for word in [1, self.sequence, self.before, since_ns, since_ns + SECOND] {
             bytes.extend(word.to_le_bytes());
         }

@@ -4,9 +4,9 @@
 //! once, at the time of its earliest probe. Only packets of the address pair are examined, in the order of the file.
 //!
 //! 1. A TCP segment that begins its flow is a failed probe at once if, ECN's bits aside, it has FIN alone (FIN scan),
-//! no flag (NULL), FIN, PSH and URG (Xmas), SYN and FIN, SYN and RST, or others of these without ACK. No stack sends
-//! such a segment before it has a connection, and RFC 9293 (section 3.10.7) answers it with an RST or not at all. If
-//! any other packet of the flow came before it, the segment counts as a part of that conversation.
+//!    no flag (NULL), FIN, PSH and URG (Xmas), SYN and FIN, SYN and RST, or others of these without ACK. No stack sends
+//!    such a segment before it has a connection, and RFC 9293 (section 3.10.7) answers it with an RST or not at all. If
+//!    any other packet of the flow came before it, the segment counts as a part of that conversation.
 //! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows, at
 //!    any time: a single datagram may be lost or late, and one answer shows that a host is there. ICMP errors are
 //!    ignored, as refusal and silence count the same here.

@@ -254,7 +254,7 @@ impl Source {
 #[cfg(test)]
 pub(crate) mod batches {
     use super::{STEP_NS, Sensor, SensorCounts, SensorName};
-    use corelane_monitor::sensors::shard_of;
+    use corelane_monitor::sensors::{VERSION, shard_of};
     use std::ops::Range;
 
     /// How far a sensor has come: one that is present, and has sent if it has come any far.
@@ -283,7 +283,7 @@ pub(crate) mod batches {
 
         /// The batch of the next second: a source tries these ports of a host in vain.
         pub(crate) fn batch(&mut self, source: [u8; 4], ports: Range<u16>) -> Vec<u8> {
-            let mut bytes = b"CLB\x01\0".to_vec();
+            let mut bytes = [&b"CLB"[..], &[VERSION, 0]].concat();
             bytes.push(self.name.as_str().len() as u8);
             bytes.extend(self.name.as_str().bytes());
             let since_ns = self.second * STEP_NS;
