@@ -54,11 +54,11 @@ fn text_len(record: &Record) -> usize {
     FRAME + escaped_len(&record.name) + data
 }
 
-/// Bytes of a text in JSON.
+/// Bytes of a text in JSON, or a few more.
 fn escaped_len(text: &str) -> usize {
     let escaped = |byte: u8| match byte {
         b'"' | b'\\' => 2,
-        0..0x20 => 6,
+        0..0x20 | 0x7f | 0xc2 | 0xd8 | 0xe2 => 6,
         _ => 1,
     };
     text.bytes().map(escaped).sum()

@@ -198,8 +198,7 @@ pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     while let Some(at) = first_escape(rest) {
         out.extend_from_slice(&rest[..at]);
-        escape(out, rest[at]);
-        rest = &rest[at + 1..];
+        rest = &rest[at + escape(out, &text[text.len() - rest.len() + at..])..];
     }
     out.extend_from_slice(rest);
     out.push(b'"');
@@ -214,27 +213,44 @@ fn first_escape(bytes: &[u8]) -> Option<usize> {
     Some(from + bytes[from..].iter().position(|&byte| needs_escape(byte))?)
 }
 
-/// Those that RFC 8259 wants escaped. All are ASCII, so what stands around them stays UTF-8.
+/// Those that RFC 8259 wants escaped, DEL, and the first bytes of [what acts on terminals](acts).
 #[inline(always)]
 fn needs_escape(byte: u8) -> bool {
-    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\') | matches!(byte, 0x7f | 0xc2 | 0xd8 | 0xe2)
 }
 
+/// Characters that a terminal or a reader obeys and does not show: C1 controls, and those that turn the direction of
+/// text.
+fn acts(character: char) -> bool {
+    matches!(character, '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}')
+}
+
+/// Writes the first character of a text, with its escape if it needs one. Returns its bytes.
 #[cold]
-fn escape(out: &mut Vec<u8>, byte: u8) {
-    let short = match byte {
-        b'"' | b'\\' => byte,
-        0x08 => b'b',
-        b'\t' => b't',
-        b'\n' => b'n',
-        0x0c => b'f',
-        b'\r' => b'r',
+fn escape(out: &mut Vec<u8>, text: &str) -> usize {
+    let Some(character) = text.chars().next() else { return 0 };
+    let short = match character {
+        '"' => b'"',
+        '\\' => b'\\',
+        '\u{8}' => b'b',
+        '\t' => b't',
+        '\n' => b'n',
+        '\u{c}' => b'f',
+        '\r' => b'r',
+        '\0'..' ' => 0,
+        character if acts(character) => 0,
         _ => {
-            write!(out, "\\u{byte:04x}").expect("memory takes everything");
-            return;
+            out.extend_from_slice(&text.as_bytes()[..character.len_utf8()]);
+            return character.len_utf8();
         }
     };
-    out.extend_from_slice(&[b'\\', short]);
+    if short == 0 {
+        write!(out, "\\u{:04x}", u32::from(character)).expect("memory takes everything");
+    } else {
+        out.extend_from_slice(&[b'\\', short]);
+    }
+    character.len_utf8()
 }
 
 #[cfg(test)]
@@ -244,12 +260,25 @@ mod tests {
     use serde_json::json;
 
     proptest! {
-        /// Any text, control characters and quotes among it, is written as serde writes it.
+        /// Any text, control characters and quotes among it, is written as serde writes it, but for what acts.
         #[test]
-        fn text_is_written_as_by_serde(value in "(?s)[\\x00-\\x24\\\\\"a-c\u{7f}äß\u{2028}🦀]{0,40}") {
+        fn text_is_written_as_by_serde(
+            value in "(?s)[\\x00-\\x24\\\\\"a-c\u{7f}-\u{a1}äß\u{61b}-\u{61d}\u{200d}-\u{2010}\u{2028}-\u{202f}\u{2065}-\u{206a}🦀]{0,40}"
+        ) {
             let mut out = Vec::new();
             text(&mut out, &value);
-            prop_assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&value).unwrap());
+            let written = String::from_utf8(out).unwrap();
+            let mut expected = String::new();
+            for character in serde_json::to_string(&value).unwrap().chars() {
+                match u32::from(character) {
+                    code @ (0x7f..=0x9f | 0x61c | 0x200e..=0x200f | 0x202a..=0x202e | 0x2066..=0x2069) => {
+                        expected += &format!("\\u{code:04x}");
+                    }
+                    _ => expected.push(character),
+                }
+            }
+            prop_assert_eq!(&written, &expected);
+            prop_assert_eq!(serde_json::from_str::<String>(&written).unwrap(), value);
         }
 
         #[test]
