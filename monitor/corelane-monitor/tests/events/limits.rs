@@ -205,7 +205,7 @@ fn amplified() -> Vec<u8> {
 
 #[test]
 fn events_that_wait_are_limited_in_bytes() {
-    const LINE: usize = 20 << 10;
+    const LINE: usize = 8 << 10;
     let mut texts = Vec::new();
     for analyzers in [0, 1, 3] {
         let (mut text, mut most) = (Vec::new(), 0);
@@ -234,5 +234,5 @@ fn events_that_wait_are_limited_in_bytes() {
     let first: Value =
         serde_json::from_slice(texts[0].split(|&byte| byte == b'\n').next().expect("a line")).expect("JSON");
     let answers = first["dns"]["answers"].as_array().expect("answers").len();
-    assert!((4..64).contains(&answers), "{answers}");
+    assert!((1..64).contains(&answers), "{answers}");
 }
