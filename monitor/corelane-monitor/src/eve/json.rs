@@ -195,12 +195,13 @@ fn v6(out: &mut Vec<u8>, address: Ipv6Addr) {
 pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
-    let mut rest = text.as_bytes();
-    while let Some(at) = first_escape(rest) {
-        out.extend_from_slice(&rest[..at]);
-        rest = &rest[at + escape(out, &text[text.len() - rest.len() + at..])..];
+    let mut rest = text;
+    while let Some(at) = first_escape(rest.as_bytes()) {
+        let (clean, odd) = rest.split_at(at);
+        out.extend_from_slice(clean.as_bytes());
+        rest = &odd[escape(out, odd)..];
     }
-    out.extend_from_slice(rest);
+    out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
 }
 

@@ -426,10 +426,10 @@ impl Http {
         let lines = memchr::memrchr(b'\n', head).map_or(0, |end| end + 1);
         if side == self.client {
             let (request, head) = read_request(&head[..lines], time_ns, self.detail);
-            self.request(side, request, RequestHead { framing: Framing::Length(1), ..head }, out);
+            self.request(side, request, RequestHead { framing: Framing::UntilEnd, ..head }, out);
         } else {
             let (response, mut head) = read_response(&head[..lines], time_ns, self.detail);
-            (head.coded, head.length) = (false, Some(1));
+            head.length = None;
             self.response(side, response, &head, out);
         }
         self.body_over(side, time_ns, false, out);
