@@ -2,9 +2,9 @@
 //!
 //! The rules are those of RFC 791, section 3.2, and RFC 8200, section 4.5.
 //!
-//! 1. Fragments of one datagram share its addresses and identification, and in IPv4 the protocol too. Incomplete
-//!    datagrams lie in a list, the newest at its end. There are few of them, so a fragment finds its datagram by a walk
-//!    from the end. A walk has no hash to attack and no order that depends on keys, and its memory is plain to count.
+//! 1. Fragments of one datagram share its addresses, VLANs and identification, and in IPv4 the protocol too. Incomplete
+//!    ones lie in a list, the newest at its end. There are few of them, so a fragment finds its datagram by a walk from
+//!    the end. A walk has no hash to attack and no order that depends on keys, and its memory is plain to count.
 //! 2. Each fragment is kept as a piece of its own size. A buffer as long as the farthest offset would let fragments of
 //!    eight bytes reserve 64 kB each.
 //! 3. When the pieces cover everything from 0 to the end that the last fragment gives, they are copied in order into
@@ -26,7 +26,7 @@
 //! the oldest datagram; a piece too many drops its own datagram. A time-out runs from a datagram's first fragment, by
 //! the times of packets and marks. All of this depends only on the fragments and marks, in their order.
 
-use crate::decode::{Datagram, Fragment};
+use crate::decode::{Datagram, Fragment, Vlans};
 use std::collections::VecDeque;
 
 /// The limits of a [`Defragmenter`].
@@ -119,6 +119,7 @@ struct Key {
     id: u32,
     /// 0 in IPv6, where only the first fragment has it.
     protocol: u8,
+    vlans: Vlans,
 }
 
 #[derive(Debug)]
@@ -222,9 +223,9 @@ impl Defragmenter {
         let fragment = datagram.fragment.expect("the datagram is not a fragment: pass fragments only");
         self.counts.fragments += 1;
         self.expire(time_ns);
-        let Datagram { source, destination, is_v4, .. } = *datagram;
+        let Datagram { source, destination, is_v4, vlans, .. } = *datagram;
         let protocol = if is_v4 { datagram.protocol } else { 0 };
-        let key = Key { source, destination, is_v4, id: fragment.id, protocol };
+        let key = Key { source, destination, is_v4, id: fragment.id, protocol, vlans };
         let end = match self.judge(&fragment, datagram) {
             Ok(end) => end,
             Err(count) => {
@@ -262,6 +263,7 @@ impl Defragmenter {
                 payload: buffer,
                 cut: 0,
                 outermost: &[],
+                vlans: key.vlans,
             },
             frames: whole.frames,
             wire_len: whole.wire_len,

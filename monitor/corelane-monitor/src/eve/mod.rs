@@ -22,7 +22,7 @@ pub use sensor::write_sensor;
 pub use stats::write_stats;
 
 use corelane_net::conversation::Side;
-use corelane_net::decode::Tunnel;
+use corelane_net::decode::{Tunnel, Vlans};
 use corelane_net::protocol::Event;
 use json::{Object, key};
 use std::fmt;
@@ -167,6 +167,7 @@ pub(crate) struct Header<'a> {
     pub(crate) source: SocketAddr,
     pub(crate) destination: SocketAddr,
     pub(crate) is_tcp: bool,
+    pub(crate) vlans: Vlans,
     pub(crate) community_id: &'a str,
     /// The tunnel that the conversation came through, with its source on the event's source's side.
     pub(crate) tunnel: Option<Tunnel>,
@@ -180,6 +181,7 @@ impl Header<'_> {
             object.number(key!("flow_id"), self.flow_id);
             object.some_number(key!("pcap_cnt"), self.number);
             object.text(key!("event_type"), event_type);
+            object.some_list(key!("vlan"), self.vlans.numbers(), |out, number| json::number(out, number.into()));
             object.address(key!("src_ip"), self.source.ip());
             object.number(key!("src_port"), self.source.port());
             object.address(key!("dest_ip"), self.destination.ip());
@@ -207,6 +209,7 @@ impl Header<'_> {
             source: "10.0.0.1:1234".parse().unwrap(),
             destination: "10.0.0.2:443".parse().unwrap(),
             is_tcp: true,
+            vlans: Vlans::NONE,
             community_id: "1:x=",
             tunnel: None,
         }

@@ -5,6 +5,7 @@
 
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};
+use corelane_net::decode::Vlans;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -52,10 +53,11 @@ const QUIET: usize = 448;
 /// The conversations without payload of which something was counted. All are TCP connections, as any datagram counts as
 /// payload.
 #[derive(Debug)]
-pub(super) struct Quiet(HashMap<[SocketAddr; 2], Counted, HashKeys>);
+pub(super) struct Quiet(HashMap<([SocketAddr; 2], Vlans), Counted, HashKeys>);
 
-fn ends(conversation: &Conversation) -> [SocketAddr; 2] {
-    Side::BOTH.map(|side| conversation.end(side))
+/// What tells it from the others.
+fn key(conversation: &Conversation) -> ([SocketAddr; 2], Vlans) {
+    (Side::BOTH.map(|side| conversation.end(side)), conversation.vlans())
 }
 
 impl Quiet {
@@ -66,8 +68,8 @@ impl Quiet {
     /// What was counted of a conversation. `None` means that it is new and that there is no room: it is to be counted
     /// when it has payload or is over.
     pub(super) fn of(&mut self, conversation: &Conversation) -> Option<&mut Counted> {
-        let (is_full, ends) = (self.0.len() >= QUIET, ends(conversation));
-        if is_full { self.0.get_mut(&ends) } else { Some(self.0.entry(ends).or_default()) }
+        let (is_full, key) = (self.0.len() >= QUIET, key(conversation));
+        if is_full { self.0.get_mut(&key) } else { Some(self.0.entry(key).or_default()) }
     }
 
     /// Removes a conversation, and returns what was counted of it.
@@ -76,6 +78,6 @@ impl Quiet {
         if self.0.is_empty() || !conversation.is_tcp() {
             return Counted::default();
         }
-        self.0.remove(&ends(conversation)).unwrap_or_default()
+        self.0.remove(&key(conversation)).unwrap_or_default()
     }
 }

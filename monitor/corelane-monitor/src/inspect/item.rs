@@ -1,7 +1,7 @@
 //! The orders that go from the Dispatcher to an application stage.
 
 use crate::dispatch::Place;
-use corelane_net::capture::{Memory, Record};
+use corelane_net::capture::{LinkType, Memory, Record};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,11 +13,13 @@ pub(super) enum Item {
         /// Its time, in nanoseconds since the epoch.
         time_ns: u64,
         /// The offset of its bytes in the chunk.
-        at: u64,
+        at: Offset,
         /// The number of captured bytes that may belong to it.
         len: u32,
         /// The number of bytes on the wire.
         wire_len: u32,
+        /// The number of its [`LinkType`].
+        link: u16,
         /// Its number minus that of the last mark.
         behind: u16,
         /// The offset of its IP header in its bytes.
@@ -45,6 +47,10 @@ pub(super) enum Item {
     },
 }
 
+/// An offset of 48 bits, the upper ones last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offset([u16; 3]);
+
 /// Bytes of packets, shared by the stages.
 #[derive(Clone, Debug)]
 pub(super) enum Chunk {
@@ -66,15 +72,30 @@ impl Deref for Chunk {
     }
 }
 
+impl Offset {
+    fn new(at: usize) -> Option<Self> {
+        let at = at as u64;
+        (at >> 48 == 0).then_some(Offset([0, 16, 32].map(|shift| (at >> shift) as u16)))
+    }
+
+    #[inline]
+    pub(super) fn get(self) -> usize {
+        let [low, middle, high] = self.0.map(u64::from);
+        (high << 32 | middle << 16 | low) as usize
+    }
+}
+
 impl Item {
-    /// `None` for a packet that is longer, or farther behind, than captures and marks allow.
+    /// `None` for a packet that is longer, or farther behind, than captures and marks allow, and of a link type whose
+    /// number is too large for those that are read.
     #[inline]
     pub(super) fn packet(record: &Record<'_>, at: usize, behind: u64, place: Place) -> Option<Self> {
         Some(Item::Packet {
             time_ns: record.time_ns,
-            at: at as u64,
+            at: Offset::new(at)?,
             len: u32::try_from(record.data.len()).ok()?,
             wire_len: record.wire_len,
+            link: u16::try_from(record.link.0).ok()?,
             behind: u16::try_from(behind).ok()?,
             network: place.network,
             outermost: place.outermost,
@@ -89,6 +110,7 @@ pub(super) struct Frame<'a> {
     pub(super) time_ns: u64,
     /// Its bytes on the wire.
     pub(super) wire_len: u32,
+    pub(super) link: LinkType,
     /// Those that were captured and may belong to its packet.
     pub(super) data: &'a [u8],
     /// As in [`Place`].

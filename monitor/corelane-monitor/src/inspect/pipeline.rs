@@ -308,8 +308,8 @@ impl Stages<'_> {
                         stage.mark(number, time_ns, snapshot);
                     }
                     if let Some((Place { network, outermost, partition }, record)) = clock.dispatcher.locate(&record) {
-                        let Record { time_ns, wire_len, data, .. } = record;
-                        let frame = Frame { time_ns, wire_len, data, network, outermost, partition };
+                        let Record { time_ns, wire_len, link, data } = record;
+                        let frame = Frame { time_ns, wire_len, link, data, network, outermost, partition };
                         stage.packet(number, &frame);
                     }
                     if stage.waiting() >= ENOUGH {

@@ -223,6 +223,7 @@ fn header<'a>(
         source: conversation.end(from),
         destination: conversation.end(from.other()),
         is_tcp: conversation.is_tcp(),
+        vlans: conversation.vlans(),
         community_id: name.map_or("", |name| name.community_id.as_str()),
         tunnel: tunnel.map(|&tunnel| if from == Side::Originator { tunnel } else { tunnel.turned() }),
     }

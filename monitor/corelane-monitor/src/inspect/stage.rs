@@ -24,8 +24,9 @@ use crate::state_report::{StateReport, TOGETHER};
 use crate::steps::{begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
+use corelane_net::capture::LinkType;
 use corelane_net::conversation::{Partition, Side};
-use corelane_net::decode::{Datagram, NoPacket, TCP, datagram_at, transport};
+use corelane_net::decode::{Datagram, NoPacket, TCP, Vlans, datagram_at, transport};
 use std::vec::Drain;
 
 /// What a stage has found, for the output stage.
@@ -288,10 +289,11 @@ impl<'a> Stage<'a> {
         self.fetch(items);
         for item in items.drain(..) {
             match item {
-                Item::Packet { time_ns, at, len, wire_len, behind, network, outermost, partition } => {
+                Item::Packet { time_ns, at, len, wire_len, link, behind, network, outermost, partition } => {
                     let Some(chunk) = self.chunk.take() else { continue };
-                    let data = &chunk[at as usize..at as usize + len as usize];
-                    let frame = Frame { time_ns, wire_len, data, network, outermost, partition };
+                    let data = &chunk[at.get()..at.get() + len as usize];
+                    let link = LinkType(link.into());
+                    let frame = Frame { time_ns, wire_len, link, data, network, outermost, partition };
                     self.packet(self.marked + u64::from(behind), &frame);
                     self.chunk = Some(chunk);
                 }
@@ -315,7 +317,7 @@ impl<'a> Stage<'a> {
             match item {
                 Item::Chunk(chunk) => bytes = Some(chunk),
                 Item::Packet { at, network, .. } => {
-                    let header = *at as usize + usize::from(*network);
+                    let header = at.get() + usize::from(*network);
                     for line in [header, header + LINE] {
                         if let Some(byte) = bytes.and_then(|bytes| bytes.get(line)) {
                             prefetch_read(byte);
@@ -340,6 +342,7 @@ impl<'a> Stage<'a> {
         if outermost != network {
             datagram.outermost = frame.data.get(usize::from(outermost)..).unwrap_or_default();
         }
+        datagram.vlans = Vlans::of(frame.link, frame.data, outermost);
         self.detect(frame, &datagram);
         if !self.inspection.payload {
             return;

@@ -356,7 +356,8 @@ fn what_a_scan_found_open_is_what_its_source_has_reached() {
     assert_eq!(scanner, [&BTreeSet::from(expected)]);
 }
 
-/// Any packets of some hosts, TCP and UDP, with gaps of up to some minutes: nothing is told twice or never.
+/// Any packets of some hosts, TCP and UDP, in two VLANs, with gaps of up to some minutes: nothing is told twice or
+/// never.
 #[test]
 fn any_packets_are_told_once() {
     let mut choices = Choices(7);
@@ -374,9 +375,13 @@ fn any_packets_are_told_once() {
                 _ => tcp(time_ns, &from, &to, flags),
             });
         }
-        let acts: Vec<_> = packets.iter().map(|packet| Act::Record(packet.time_ns, packet.frame())).collect();
-        let run = case().alone(Paced::new(LinkType::RAW, acts.clone(), None));
-        let other = case().watch(Paced::new(LinkType::RAW, acts, None), &plan(2, 64));
+        let mut tagged = |packet: &Packet| {
+            let before = [&[0; 12][..], &[0x81, 0, 0, 10 + choices.below(2) as u8, 8, 0]].concat();
+            Act::Record(packet.time_ns, [before, packet.frame()].concat())
+        };
+        let acts: Vec<_> = packets.iter().map(&mut tagged).collect();
+        let run = case().alone(Paced::new(LinkType::ETHERNET, acts.clone(), None));
+        let other = case().watch(Paced::new(LinkType::ETHERNET, acts, None), &plan(2, 64));
         assert_eq!(run.difference(&other), None, "{round}");
         let total = sums(steps(&run));
         let mut talked = [total.begun, 0, 0];

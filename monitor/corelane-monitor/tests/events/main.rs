@@ -19,4 +19,5 @@ mod runs;
 mod support;
 mod truth;
 mod tunnels;
+mod vlans;
 mod wire;

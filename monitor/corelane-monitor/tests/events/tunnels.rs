@@ -195,11 +195,11 @@ fn a_tunnel_is_turned_as_its_event_is() {
     }
 }
 
-/// The events, without what a tunnel changes.
+/// The events, without what the headers in front of IP change.
 fn events(run: &Run) -> Vec<Value> {
     let mut events: Vec<Value> = run.events().collect();
     for event in &mut events {
-        event.as_object_mut().expect("an object").remove("tunnel");
+        event.as_object_mut().expect("an object").retain(|field, _| field != "tunnel" && field != "vlan");
         if let Some(flow) = event.get_mut("flow").and_then(Value::as_object_mut) {
             flow.remove("bytes_toserver");
             flow.remove("bytes_toclient");

@@ -4,7 +4,7 @@ use super::key::{Key, Sender};
 use super::side::Side;
 use super::stream::{Extra, Marks, STARTED, Stream};
 use super::syns::Syn;
-use crate::decode::{Packet, TCP, Tunnel};
+use crate::decode::{Packet, TCP, Tunnel, Vlans};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// A conversation of two ends over TCP or UDP, without its application.
@@ -13,12 +13,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 #[derive(Debug)]
 #[repr(C)]
 pub struct Conversation {
-    addresses: [u64; 4],
-    ports: [u16; 2],
-    protocol: u8,
-    pub(super) class: Class,
-    pub(super) originator: Sender,
-    pub(super) flags: u8,
+    key: Key,
     pub(super) first_ns: u64,
     last_ns: u64,
     /// The tick of its last packet, as the lists know it.
@@ -28,6 +23,13 @@ pub struct Conversation {
     tcp_flags: [u8; 2],
     pub(super) marks: [Marks; 2],
     pub(super) streams: [Stream; 2],
+    /// Packets of each side, in 48 bits: the lower ones …
+    packets: [u32; 2],
+    /// … and those above them.
+    more_packets: [u16; 2],
+    pub(super) class: Class,
+    pub(super) originator: Sender,
+    pub(super) flags: u8,
 }
 
 /// A conversation with the state that it has once it has brought payload.
@@ -109,18 +111,8 @@ pub enum State {
 
 impl Conversation {
     pub(super) fn new(key: &Key, originator: Sender, first_ns: u64) -> Self {
-        let address = |end| {
-            let address = key.address(end);
-            [(address >> 64) as u64, address as u64]
-        };
-        let ([a, b], [c, d]) = (address(Sender::Lesser), address(Sender::Greater));
         Self {
-            addresses: [a, b, c, d],
-            ports: [key.port(Sender::Lesser), key.port(Sender::Greater)],
-            protocol: key.protocol(),
-            class: Class::Unconfirmed,
-            originator,
-            flags: 0,
+            key: *key,
             first_ns,
             last_ns: first_ns,
             touched: 0,
@@ -129,30 +121,41 @@ impl Conversation {
             tcp_flags: [0; 2],
             marks: [Marks::default(); 2],
             streams: [Stream::default(); 2],
+            packets: [0; 2],
+            more_packets: [0; 2],
+            class: Class::Unconfirmed,
+            originator,
+            flags: 0,
         }
     }
 
     #[inline]
     pub(super) fn key(&self) -> Key {
-        Key::new(self.addresses, self.ports, self.protocol)
+        self.key
     }
 
     /// Counts a packet of a side.
     #[inline]
     pub(super) fn count(&mut self, side: Side, packet: &Packet<'_>) {
-        let stream = &mut self.streams[side.index()];
-        stream.packets += u64::from(packet.frames);
-        stream.bytes += u64::from(packet.wire_len);
+        self.count_packets(side, packet.frames);
+        self.streams[side.index()].bytes += u64::from(packet.wire_len);
         self.tcp_flags[side.index()] |= packet.flags;
         self.first_ns = self.first_ns.min(packet.time_ns);
         self.last_ns = self.last_ns.max(packet.time_ns);
     }
 
+    #[inline]
+    fn count_packets(&mut self, side: Side, more: u32) {
+        let (packets, is_full) = self.packets[side.index()].overflowing_add(more);
+        self.packets[side.index()] = packets;
+        let more_packets = &mut self.more_packets[side.index()];
+        *more_packets = more_packets.wrapping_add(u16::from(is_full));
+    }
+
     /// Counts the SYNs of the originator that came before the conversation began.
     pub(super) fn count_syns(&mut self, syn: &Syn) {
-        let [stream, _] = &mut self.streams;
-        stream.packets += u64::from(syn.frames);
-        stream.bytes += u64::from(syn.bytes);
+        self.count_packets(Side::Originator, syn.frames);
+        self.streams[Side::Originator.index()].bytes += u64::from(syn.bytes);
         self.tcp_flags[0] |= crate::decode::flags::SYN;
         self.first_ns = self.first_ns.min(syn.first_ns);
         self.last_ns = self.last_ns.max(syn.last_ns);
@@ -171,12 +174,17 @@ impl Conversation {
 
     /// IP protocol number: [`TCP`] or [`UDP`](crate::decode::UDP).
     pub fn protocol(&self) -> u8 {
-        self.protocol
+        self.key.protocol()
     }
 
     /// Whether it is a TCP connection.
     pub fn is_tcp(&self) -> bool {
-        self.protocol == TCP
+        self.protocol() == TCP
+    }
+
+    /// The VLANs that its packets are in.
+    pub fn vlans(&self) -> Vlans {
+        self.key.vlans()
     }
 
     /// The address and port of a side.
@@ -185,10 +193,9 @@ impl Conversation {
             Side::Originator => self.originator,
             Side::Responder => self.originator.other(),
         };
-        let key = self.key();
         // IPv4 addresses mapped into IPv6 become IPv4 again.
-        let address = IpAddr::V6(Ipv6Addr::from(key.address(sender))).to_canonical();
-        SocketAddr::new(address, key.port(sender))
+        let address = IpAddr::V6(Ipv6Addr::from(self.key.address(sender))).to_canonical();
+        SocketAddr::new(address, self.key.port(sender))
     }
 
     /// The smallest time of its packets, in nanoseconds since the epoch.
@@ -203,7 +210,7 @@ impl Conversation {
 
     /// The frames that a side has sent.
     pub fn packets(&self, side: Side) -> u64 {
-        self.streams[side.index()].packets
+        u64::from(self.more_packets[side.index()]) << 32 | u64::from(self.packets[side.index()])
     }
 
     /// The bytes of these frames on the wire.
@@ -239,6 +246,35 @@ impl Conversation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::{UDP, mapped};
+
+    #[test]
+    fn packets_are_counted_beyond_32_bits() {
+        let packet = Packet {
+            time_ns: 0,
+            wire_len: 60,
+            frames: u32::MAX,
+            source: mapped(1),
+            destination: mapped(2),
+            source_port: 1,
+            destination_port: 2,
+            protocol: UDP,
+            flags: 0,
+            sequence: 0,
+            acknowledgment: 0,
+            payload: &[],
+            cut: 0,
+            outermost: &[],
+            vlans: Vlans::NONE,
+        };
+        let (key, sender) = Key::of(&packet);
+        let mut conversation = Conversation::new(&key, sender, 0);
+        for times in 1..=5 {
+            conversation.count(Side::Responder, &packet);
+            let packets = Side::BOTH.map(|side| conversation.packets(side));
+            assert_eq!(packets, [0, times * u64::from(u32::MAX)]);
+        }
+    }
 
     #[test]
     fn an_entry_is_two_cache_lines() {

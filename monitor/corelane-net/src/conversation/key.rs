@@ -1,15 +1,17 @@
 //! The key of a conversation, by which its packets are found.
 
 use super::side::Side;
-use crate::decode::Packet;
+use crate::decode::{Packet, Vlans};
 
-/// The protocol and both ends, in an order that does not depend on the sender.
+/// The protocol, the VLANs and both ends, in an order that does not depend on the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
 pub(super) struct Key {
     /// The lesser end's address, then the other's. Each is two words, as a `u128` would align everything to 16 bytes.
     addresses: [u64; 4],
     ports: [u16; 2],
-    protocol: u8,
+    /// The protocol, and the VLANs above its eight bits.
+    kind: u32,
 }
 
 /// The end of a [`Key`] that sent a packet.
@@ -20,11 +22,6 @@ pub(super) enum Sender {
 }
 
 impl Key {
-    #[inline]
-    pub(super) fn new(addresses: [u64; 4], ports: [u16; 2], protocol: u8) -> Self {
-        Self { addresses, ports, protocol }
-    }
-
     #[inline]
     pub(super) fn of(packet: &Packet<'_>) -> (Self, Sender) {
         let source = (packet.source, packet.source_port);
@@ -37,7 +34,7 @@ impl Key {
         let key = Key {
             addresses: [(lesser.0 >> 64) as u64, lesser.0 as u64, (greater.0 >> 64) as u64, greater.0 as u64],
             ports: [lesser.1, greater.1],
-            protocol: packet.protocol,
+            kind: packet.vlans.bits() << 8 | u32::from(packet.protocol),
         };
         (key, sender)
     }
@@ -46,7 +43,7 @@ impl Key {
     #[inline]
     pub(super) fn words(&self) -> [u64; 5] {
         let [a, b, c, d] = self.addresses;
-        let rest = u64::from(self.ports[0]) << 32 | u64::from(self.ports[1]) << 16 | u64::from(self.protocol);
+        let rest = u64::from(self.kind) << 32 | u64::from(self.ports[1]) << 16 | u64::from(self.ports[0]);
         [a, b, c, d, rest]
     }
 
@@ -66,8 +63,18 @@ impl Key {
         self.ports[end as usize]
     }
 
+    #[inline]
     pub(super) fn protocol(&self) -> u8 {
-        self.protocol
+        self.kind as u8
+    }
+
+    /// The same ends in no VLAN.
+    pub(super) fn without_vlans(&self) -> Self {
+        Self { kind: self.protocol().into(), ..*self }
+    }
+
+    pub(super) fn vlans(&self) -> Vlans {
+        Vlans::from_bits(self.kind >> 8)
     }
 }
 

@@ -4,6 +4,9 @@
 //! marks in time. It hands the bytes of each side, in order, to an [`Application`], and each conversation that is over
 //! to an [`Observer`].
 //!
+//! The packets of a conversation have the protocol, both ends with their ports, and the
+//! [VLANs](crate::decode::Vlans) in common. Networks may use the same addresses in several VLANs.
+//!
 //! # What begins a conversation
 //!
 //! - UDP: any datagram.
@@ -30,7 +33,7 @@
 //!
 //! ```
 //! use corelane_net::conversation::{Application, Conversation, Conversations, Ending, Limits, Observer, Side};
-//! # use corelane_net::decode::{Packet, UDP, mapped};
+//! # use corelane_net::decode::{Packet, UDP, Vlans, mapped};
 //!
 //! struct Length(usize);
 //!
@@ -61,7 +64,7 @@
 //! # let packet = Packet { time_ns: 1, wire_len: 60, frames: 1, source: mapped(1), destination: mapped(2),
 //! #     source_port: 5,
 //! #     destination_port: 53, protocol: UDP, flags: 0, sequence: 0, acknowledgment: 0, payload: b"question", cut: 0,
-//! #     outermost: b"" };
+//! #     outermost: b"", vlans: Vlans::NONE };
 //! let mut conversations = Conversations::new(&Limits::default());
 //! conversations.packet(&packet, &mut Print);
 //! assert_eq!(conversations.len(), 1);

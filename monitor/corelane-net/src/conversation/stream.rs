@@ -54,7 +54,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The state of a side while its bytes come in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Stream {
-    pub(super) packets: u64,
+    /// Bytes of its frames on the wire.
     pub(super) bytes: u64,
     /// The sequence number of the next byte.
     pub(super) next: u32,

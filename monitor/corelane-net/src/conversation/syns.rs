@@ -80,13 +80,14 @@ impl Syns {
         size_of_val(&*self.places) + self.kept
     }
 
-    /// The places that a trace of this conversation may have.
+    /// The places that a trace of this conversation may have. They do not depend on VLANs: traces that are over
+    /// together are told in the order of their places, which a tag does not change.
     fn places(&self, key: &Key) -> Range<usize> {
         let mix = |hash: u64, word: u64| {
             let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
             (product >> 64) as u64 ^ product as u64
         };
-        let hash = key.words().into_iter().fold(0x2545_f491_4f6c_dd1d, mix);
+        let hash = key.without_vlans().words().into_iter().fold(0x2545_f491_4f6c_dd1d, mix);
         let ways = self.count.min(WAYS);
         let first = (hash >> 32) as usize & (self.count - 1) & !(ways - 1);
         first..first + ways
@@ -182,7 +183,7 @@ fn due(first_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{Packet, TCP, mapped};
+    use crate::decode::{Packet, TCP, Vlans, mapped};
 
     fn syn(host: u32, time_ns: u64, payload: &[u8]) -> Packet<'_> {
         Packet {
@@ -200,6 +201,7 @@ mod tests {
             payload,
             cut: 0,
             outermost: &[],
+            vlans: Vlans::NONE,
         }
     }
 

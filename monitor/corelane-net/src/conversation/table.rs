@@ -878,7 +878,7 @@ fn reset<A: Application>(entry: &mut Entry<A>, side: Side, packet: &Packet<'_>, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::{UDP, mapped};
+    use crate::decode::{UDP, Vlans, mapped};
     use proptest::prelude::*;
     use std::collections::HashMap;
 
@@ -1032,7 +1032,9 @@ mod tests {
                 match step {
                     Step::Packet { client, tcp, back, sequence, flags, length } => {
                         time_ns += 20_000_000;
-                        let ends = [(mapped(u32::from(client)), 4000), (mapped(1000), u16::from(client) * 7 + 1)];
+                        // Two have the same ends, in two VLANs.
+                        let host = client / 2;
+                        let ends = [(mapped(u32::from(host)), 4000), (mapped(1000), u16::from(host) * 7 + 1)];
                         let (from, to) = if back { (ends[1], ends[0]) } else { (ends[0], ends[1]) };
                         let packet = Packet {
                             time_ns,
@@ -1049,6 +1051,7 @@ mod tests {
                             payload: &bytes[..length],
                             cut: u32::from(length == 700),
                             outermost: if client % 4 == 0 { &IP_IN_IP } else { &[] },
+                            vlans: Vlans::from_bits(u32::from(client % 2)),
                         };
                         table.packet(&packet, &mut counter);
                     }

@@ -1,5 +1,7 @@
 //! An IP datagram, a fragment of one, or none.
 
+use super::vlans::Vlans;
+
 /// An IP datagram, or a fragment of one.
 ///
 /// Addresses are numbers in the order of their bytes on the wire; those of IPv4 are [mapped] into IPv6.
@@ -24,6 +26,9 @@ pub struct Datagram<'a> {
     /// The frame from its outermost IP header on, if the datagram came through [tunnels](super::innermost); else
     /// nothing. [`Tunnel::of`](super::Tunnel::of) reads it.
     pub outermost: &'a [u8],
+    /// The VLANs that its frame is in. [`datagram`](super::datagram) reads them, [`datagram_at`](super::datagram_at)
+    /// does not.
+    pub vlans: Vlans,
 }
 
 /// Which part of a datagram a fragment is.

@@ -4,6 +4,7 @@ use super::datagram::{Datagram, Fragment, NoDatagram, mapped};
 use super::decoded::{Decoded, Transport};
 use super::packet::NoPacket;
 use super::transport;
+use super::vlans::Vlans;
 
 /// The fragment offset and "more fragments" in an IPv4 header's seventh and eighth byte.
 pub(super) const FRAGMENT_BITS: u16 = 0x3fff;
@@ -209,6 +210,7 @@ pub(super) fn datagram_v4(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         payload,
         cut,
         outermost: &[],
+        vlans: Vlans::NONE,
     })
 }
 
@@ -233,6 +235,7 @@ pub(super) fn datagram_v6(data: &[u8], uncaptured: u32) -> Result<Datagram<'_>, 
         payload: upper.payload,
         cut,
         outermost: &[],
+        vlans: Vlans::NONE,
     })
 }
 

@@ -72,30 +72,47 @@ fn any_network(link: LinkType, data: &[u8]) -> Network<'_> {
         LinkType::RADIOTAP => radiotap(data),
         LinkType::PRISM | LinkType::AVS => prism(data),
         LinkType::NULL | LinkType::LOOP => loopback(data),
-        LinkType::LINUX_SLL => cooked(data),
-        LinkType::LINUX_SLL2 => cooked_2(data),
+        LinkType::LINUX_SLL => cooked(data).map_or(Network::Other, typed),
+        LinkType::LINUX_SLL2 => cooked_2(data).map_or(Network::Other, typed),
         _ => Network::Other,
     }
 }
 
 pub(super) fn ethernet(data: &[u8]) -> Network<'_> {
-    match data.split_first_chunk::<14>() {
-        Some((header, payload)) => ether_type(u16::from_be_bytes([header[12], header[13]]), payload),
-        None => Network::Other,
-    }
+    ethernet_header(data).map_or(Network::Other, typed)
 }
 
-fn cooked(data: &[u8]) -> Network<'_> {
-    match data.split_first_chunk::<16>() {
-        Some((header, payload)) => ether_type(u16::from_be_bytes([header[14], header[15]]), payload),
-        None => Network::Other,
-    }
+/// An EtherType, and what is behind its header.
+type Typed<'a> = (u16, &'a [u8]);
+
+#[inline(always)]
+fn ethernet_header(data: &[u8]) -> Option<Typed<'_>> {
+    let (header, payload) = data.split_first_chunk::<14>()?;
+    Some((u16::from_be_bytes([header[12], header[13]]), payload))
 }
 
-fn cooked_2(data: &[u8]) -> Network<'_> {
-    match data.split_first_chunk::<20>() {
-        Some((header, payload)) => ether_type(u16::from_be_bytes([header[0], header[1]]), payload),
-        None => Network::Other,
+#[inline(always)]
+fn cooked(data: &[u8]) -> Option<Typed<'_>> {
+    let (header, payload) = data.split_first_chunk::<16>()?;
+    Some((u16::from_be_bytes([header[14], header[15]]), payload))
+}
+
+#[inline(always)]
+fn cooked_2(data: &[u8]) -> Option<Typed<'_>> {
+    let (header, payload) = data.split_first_chunk::<20>()?;
+    Some((u16::from_be_bytes([header[0], header[1]]), payload))
+}
+
+/// Calls `tag` with the tags of VLANs in front of what [`network`] finds, the outermost first.
+pub(super) fn vlan_tags(link: LinkType, data: &[u8], tag: impl FnMut(u16)) {
+    let header = match link {
+        LinkType::ETHERNET => ethernet_header(data),
+        LinkType::LINUX_SLL => cooked(data),
+        LinkType::LINUX_SLL2 => cooked_2(data),
+        _ => None,
+    };
+    if let Some((kind, payload)) = header {
+        behind_tags(kind, payload, tag);
     }
 }
 
@@ -122,9 +139,13 @@ fn serial(data: &[u8]) -> Network<'_> {
     }
 }
 
+fn typed((kind, payload): Typed<'_>) -> Network<'_> {
+    ether_type(kind, payload)
+}
+
 /// Steps over tags to what the last EtherType names.
 pub(super) fn ether_type(kind: u16, payload: &[u8]) -> Network<'_> {
-    match behind_tags(kind, payload) {
+    match behind_tags(kind, payload, |_| {}) {
         Some((IPV4, payload)) => Network::V4(payload),
         Some((IPV6, payload)) => Network::V6(payload),
         Some((MPLS | MPLS_UPSTREAM, payload)) => mpls(payload),
@@ -135,20 +156,25 @@ pub(super) fn ether_type(kind: u16, payload: &[u8]) -> Network<'_> {
     }
 }
 
-/// The first EtherType that is none of a tag, and what is behind it; `None` if a tag is cut.
+/// The first EtherType that is none of a tag, and what is behind it; `None` if a tag is cut. VLAN tags go to `vlan`.
 #[inline(always)]
-fn behind_tags(mut kind: u16, mut payload: &[u8]) -> Option<(u16, &[u8])> {
+fn behind_tags(mut kind: u16, mut payload: &[u8], mut vlan: impl FnMut(u16)) -> Option<Typed<'_>> {
     loop {
         match kind {
             IPV4 | IPV6 => return Some((kind, payload)),
             VLAN | SERVICE_VLAN => {
                 let (tag, rest) = payload.split_first_chunk::<4>()?;
+                vlan(u16::from_be_bytes([tag[0], tag[1]]));
                 kind = u16::from_be_bytes([tag[2], tag[3]]);
                 payload = rest;
             }
             _ => {
                 let Some(length) = rare_tag(kind, payload) else { return Some((kind, payload)) };
-                let (next, rest) = payload.get(length..)?.split_first_chunk()?;
+                let (tag, rest) = payload.split_at_checked(length)?;
+                let (next, rest) = rest.split_first_chunk()?;
+                if OLD_SERVICE_VLAN.contains(&kind) {
+                    vlan(u16::from_be_bytes([tag[0], tag[1]]));
+                }
                 kind = u16::from_be_bytes(*next);
                 payload = rest;
             }
@@ -215,13 +241,10 @@ pub(super) fn behind_any<'a>(
 
 /// Ethernet in MPLS. Only tags are looked behind, so that pseudowires do not nest.
 fn pseudowire(data: &[u8]) -> Network<'_> {
-    match data.split_first_chunk::<14>() {
-        Some((header, payload)) => match behind_tags(u16::from_be_bytes([header[12], header[13]]), payload) {
-            Some((IPV4, packet)) => Network::V4(packet),
-            Some((IPV6, packet)) => Network::V6(packet),
-            _ => Network::Other,
-        },
-        None => Network::Other,
+    match ethernet_header(data).and_then(|(kind, payload)| behind_tags(kind, payload, |_| {})) {
+        Some((IPV4, packet)) => Network::V4(packet),
+        Some((IPV6, packet)) => Network::V6(packet),
+        _ => Network::Other,
     }
 }
 

@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `link.rs`, `ip.rs`, `transport.rs` | from the frame to its IP header; IP headers; TCP and UDP headers |
 //! | `tunnel.rs` | from an IP header to one inside |
+//! | `vlans.rs` | the VLANs that a frame is in |
 //! | `decoded.rs`, `datagram.rs`, `packet.rs` | the results of `decode`, `datagram` and `packet` |
 
 mod datagram;
@@ -24,6 +25,7 @@ mod link;
 mod packet;
 mod transport;
 mod tunnel;
+mod vlans;
 
 pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
@@ -32,6 +34,7 @@ pub use transport::{TCP, UDP, flags};
 pub use tunnel::{Closed, DEEPEST, Innermost, Tunnel, innermost};
 #[cfg(target_os = "linux")]
 pub(crate) use tunnel::{PORTS as TUNNEL_PORTS, SOURCE_PORTS as TUNNEL_SOURCE_PORTS};
+pub use vlans::Vlans;
 
 use crate::capture::LinkType;
 

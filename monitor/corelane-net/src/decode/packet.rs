@@ -3,6 +3,7 @@
 use super::datagram::{Datagram, NoDatagram, mapped};
 use super::decoded::Transport;
 use super::transport::{self, TCP, UDP};
+use super::vlans::Vlans;
 use super::{ip, link};
 use crate::capture::{LinkType, Record};
 
@@ -37,6 +38,8 @@ pub struct Packet<'a> {
     pub cut: u32,
     /// As in [`Datagram`]; of the last fragment to arrive, if there were any.
     pub outermost: &'a [u8],
+    /// The VLANs that its frames are in.
+    pub vlans: Vlans,
 }
 
 /// Why a datagram has no TCP segment or UDP datagram.
@@ -137,7 +140,8 @@ pub fn transport(datagram: &Datagram<'_>) -> Result<Transport<u128>, NoPacket> {
 #[inline]
 pub fn datagram<'a>(record: &Record<'a>) -> Result<Datagram<'a>, NoDatagram> {
     let Located { at, .. } = locate(record.link, record.data)?;
-    datagram_at(record.data, at, record.wire_len)
+    let datagram = datagram_at(record.data, at, record.wire_len)?;
+    Ok(Datagram { vlans: Vlans::of(record.link, record.data, at), ..datagram })
 }
 
 /// The TCP segment or UDP datagram in an IP datagram that came in one frame of `wire_len` bytes.
@@ -179,6 +183,7 @@ pub fn packet<'a>(time_ns: u64, wire_len: u32, datagram: &Datagram<'a>) -> Resul
         payload: &[],
         cut: datagram.cut,
         outermost: datagram.outermost,
+        vlans: datagram.vlans,
     };
     let half = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
     let word = |at: usize| u32::from_be_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);

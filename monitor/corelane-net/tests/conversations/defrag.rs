@@ -1,7 +1,8 @@
 //! The rules of fragments, one by one.
 
 use crate::properties::fragment;
-use corelane_net::decode::{Datagram, TCP, UDP, mapped, packet, transport};
+use corelane_net::capture::LinkType;
+use corelane_net::decode::{Datagram, TCP, UDP, Vlans, mapped, packet, transport};
 use corelane_net::defrag::{Counts, Defragmenter, Limits};
 
 const V4: u128 = mapped(1);
@@ -61,17 +62,22 @@ fn fragments_in_order_and_out_of_order() {
 fn datagrams_are_told_apart() {
     let mut bench = Bench::new();
     let first = fragment(V4, 0, b"01234567", true);
-    let mut others = [fragment(V4, 8, b"x", false); 5];
+    let mut others = [fragment(V4, 8, b"x", false); 6];
     others[0].source = V4 + 1;
     others[1].destination += 1;
     others[2].protocol = TCP;
     others[3].fragment.as_mut().unwrap().id += 1;
     others[4].is_v4 = false;
+    let tagged = [&[0; 12][..], &[0x81, 0, 0, 10, 8, 0]].concat();
+    others[5].vlans = Vlans::of(LinkType::ETHERNET, &tagged, 18);
     bench.take(&first);
     for other in &others {
         assert_eq!(bench.take(other), None);
     }
     assert_eq!(bench.take(&fragment(V4, 8, b"y", false)).unwrap(), "01234567y");
+    let begin = Datagram { vlans: others[5].vlans, ..first };
+    let whole = bench.table.fragment(1, 100, &begin, &mut bench.buffer).unwrap();
+    assert_eq!((whole.datagram.payload, whole.datagram.vlans), (&b"01234567x"[..], others[5].vlans));
 }
 
 #[test]

@@ -4,7 +4,9 @@
 use crate::support::*;
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::conversation::{LEAST_BYTES, Limits};
-use corelane_net::decode::{Datagram, Decoded, Fragment, NoDatagram, NoPacket, UDP, datagram, decode, mapped, packet};
+use corelane_net::decode::{
+    Datagram, Decoded, Fragment, NoDatagram, NoPacket, UDP, Vlans, datagram, decode, mapped, packet,
+};
 use corelane_net::defrag::{self, Defragmenter};
 use proptest::prelude::*;
 
@@ -262,6 +264,7 @@ pub(crate) fn fragment(source: u128, offset: usize, payload: &[u8], more: bool) 
         payload,
         cut: 0,
         outermost: &[],
+        vlans: Vlans::NONE,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Packets made by hand, and an application that notes what it is given.
 
 use corelane_net::conversation::{Application, Conversation, Conversations, Ending, Limits, Observer, Reason, Side};
-use corelane_net::decode::{Packet, TCP, Tunnel, UDP, mapped};
+use corelane_net::decode::{Packet, TCP, Tunnel, UDP, Vlans, mapped};
 
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
@@ -106,6 +106,7 @@ pub(crate) struct Over {
     pub(crate) bytes: [u64; 2],
     pub(crate) times: (u64, u64),
     pub(crate) midstream: bool,
+    pub(crate) vlans: Vec<u16>,
     pub(crate) notes: Option<Notes>,
 }
 
@@ -157,6 +158,7 @@ impl Over {
             bytes: Side::BOTH.map(|side| conversation.bytes(side)),
             times: (conversation.first_ns(), conversation.last_ns()),
             midstream: conversation.is_midstream(),
+            vlans: conversation.vlans().numbers().collect(),
             notes,
         }
     }
@@ -229,6 +231,7 @@ impl Tcp {
             payload,
             cut: 0,
             outermost: &[],
+            vlans: Vlans::NONE,
         }
     }
 
@@ -275,5 +278,6 @@ pub(crate) fn udp<'a>(from: (u32, u16), to: (u32, u16), time_ns: u64, payload: &
         payload,
         cut: 0,
         outermost: &[],
+        vlans: Vlans::NONE,
     }
 }

@@ -1,7 +1,9 @@
 //! The rules of UDP.
 
 use crate::support::*;
+use corelane_net::capture::{LinkType, Record};
 use corelane_net::conversation::{Limits, Reason, Side};
+use corelane_net::decode::{Packet, Vlans, datagram, packet};
 
 const CLIENT: (u32, u16) = (0x0a00_0001, 50_000);
 const SERVER: (u32, u16) = (0x0a00_0002, 53);
@@ -44,6 +46,62 @@ fn ports_and_addresses_make_conversations() {
     let tcp = Tcp { ends: [(0xffff_0a00_0001, 50_000), (0xffff_0a00_0002, 53)], ..Tcp::default() };
     bench.take(&tcp.send(Originator, 0, b"d"));
     assert_eq!(bench.table.len(), 4);
+}
+
+/// The VLANs of a frame with these tags.
+fn vlans(numbers: &[u8]) -> Vlans {
+    let mut frame = vec![0; 12];
+    numbers.iter().for_each(|&number| frame.extend([0x81, 0, 0x20, number]));
+    frame.extend([8, 0, 0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 53, 0, 99, 0, 8, 0, 0]);
+    let record = Record { time_ns: 0, wire_len: frame.len() as u32, link: LinkType::ETHERNET, data: &frame };
+    packet(0, record.wire_len, &datagram(&record).unwrap()).unwrap().vlans
+}
+
+#[test]
+fn vlans_make_conversations_in_both_directions() {
+    let mut bench = Bench::new();
+    let all: [&[u8]; 6] = [&[], &[10], &[20], &[10, 20], &[20, 10], &[10, 10]];
+    for numbers in all {
+        for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
+            bench.take(&Packet { vlans: vlans(numbers), ..udp(from, to, 1, b"x") });
+        }
+    }
+    // A priority is no VLAN, and of three the third does not count.
+    for numbers in [&[0][..], &[0, 10], &[10, 0, 20], &[10, 20, 30]] {
+        bench.take(&Packet { vlans: vlans(numbers), ..udp(CLIENT, SERVER, 1, b"x") });
+    }
+    assert_eq!(bench.table.len(), all.len());
+    bench.table.finish(&mut bench.log);
+    let mut found: Vec<_> = bench.log.over.iter().map(|over| (over.vlans.clone(), over.packets)).collect();
+    found.sort();
+    let expected: [(&[u16], [u64; 2]); 6] = [
+        (&[], [2, 1]),
+        (&[10], [2, 1]),
+        (&[10, 10], [1, 1]),
+        (&[10, 20], [3, 1]),
+        (&[20], [1, 1]),
+        (&[20, 10], [1, 1]),
+    ];
+    assert_eq!(found, expected.map(|(vlans, packets)| (vlans.to_vec(), packets)));
+}
+
+/// Each SYN is answered in its own VLAN.
+#[test]
+fn a_syn_is_that_of_its_vlan() {
+    let (mut bench, tcp) = (Bench::new(), Tcp::default());
+    let other = Tcp { first: [7000, 9000], ..Tcp::default() };
+    let within = |number, packet| Packet { vlans: vlans(&[number]), ..packet };
+    bench.take(&within(10, tcp.syn()));
+    bench.take(&within(20, other.syn()));
+    bench.take(&within(20, other.syn_ack()));
+    bench.take(&within(10, tcp.syn_ack()));
+    bench.take(&within(10, tcp.send(Originator, 0, b"ten")));
+    bench.take(&within(20, other.send(Originator, 0, b"twenty")));
+    bench.table.finish(&mut bench.log);
+    let mut found: Vec<_> = bench.log.over.iter().map(|over| (&over.vlans[..], over.packets, over.missed)).collect();
+    found.sort();
+    assert_eq!(found, [(&[10][..], [2, 1], [0, 0]), (&[20], [2, 1], [0, 0])]);
+    assert!(bench.log.attempts.is_empty());
 }
 
 #[test]

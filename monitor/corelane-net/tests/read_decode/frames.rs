@@ -1,7 +1,7 @@
 //! Decoding frames: one packet, dressed in everything that may stand in front of it.
 
-use corelane_net::capture::LinkType;
-use corelane_net::decode::{Decoded, TCP, Transport, UDP, decode};
+use corelane_net::capture::{LinkType, Record};
+use corelane_net::decode::{Decoded, TCP, Transport, UDP, datagram, decode};
 
 const SYN: u8 = 0x02;
 
@@ -336,6 +336,52 @@ fn vlan_tags_nest() {
         assert_eq!(on_ethernet(outer, &tagged(0x86dd, &v6(TCP, &tcp()))), v6_of(TCP));
         assert_eq!(on_ethernet(outer, &tagged(0x0806, &packet)), Decoded::Undecoded);
         assert_eq!(on_ethernet(outer, &[0, 1, 8]), Decoded::Undecoded);
+    }
+}
+
+/// The kind of a tag, and what it has in front of the next EtherType.
+type Tag<'a> = (u16, &'a [u8]);
+
+#[test]
+fn the_first_two_tags_that_name_a_vlan_are_read() {
+    let snap = &[0xaa, 0xaa, 3, 0, 0, 0][..];
+    let service = &[&[0, 0, 0, 7][..], &[0x81, 0, 0, 9, 0x81, 0, 0, 9, 0x81, 0, 0, 9]].concat();
+    // Tags, and the VLANs.
+    let cases: [(&[Tag<'_>], &[u16]); 13] = [
+        (&[], &[]),
+        (&[(0x8100, &[0, 10])], &[10]),
+        (&[(0x88a8, &[0xff, 0xff])], &[4095]),
+        (&[(0x9100, &[0xe0, 1])], &[1]),
+        (&[(0x9200, &[1, 0])], &[256]),
+        (&[(0x9300, &[0x50, 0])], &[]),
+        (&[(0x88a8, &[0, 7]), (0x8100, &[0, 10])], &[7, 10]),
+        (&[(0x8100, &[0, 10]), (0x9100, &[0, 7])], &[10, 7]),
+        (&[(0x8100, &[0, 5]), (0x8100, &[0, 5]), (0x8100, &[0, 6]), (0x9200, &[0, 7])], &[5, 5]),
+        (&[(0x8100, &[0xa0, 0]), (0x8100, &[0, 10])], &[10]),
+        (&[(0x8926, &[0, 1, 0, 2]), (0x8100, &[0, 3])], &[3]),
+        (&[(72, snap), (0x8100, &[0, 3])], &[3]),
+        // What looks like tags inside of another tag is none.
+        (&[(0x88a8, &[0, 4]), (0x88e7, service)], &[4]),
+    ];
+    let heads = [
+        (LinkType::ETHERNET, vec![2; 12], vec![]),
+        (LinkType::LINUX_SLL, [&[0, 0, 0, 1, 0, 6][..], &[0x81, 0, 0, 1, 0x81, 0, 0, 1]].concat(), vec![]),
+        (LinkType::LINUX_SLL2, vec![], [&[0; 8][..], &[0, 6], &[0x81, 0, 0, 1, 0x81, 0, 8, 0]].concat()),
+    ];
+    for (tags, expected) in cases {
+        for (link, before, behind) in &heads {
+            for (kind, packet) in [(0x0800_u16, v4(TCP, &tcp())), (0x86dd, v6(UDP, &udp()))] {
+                // The first EtherType is in the header, each other one behind a tag.
+                let mut kinds = tags.iter().map(|tag| tag.0).chain([kind]).map(u16::to_be_bytes);
+                let mut next = || kinds.next().expect("one for each tag and for IP");
+                let mut data = [&before[..], &next(), &behind[..]].concat();
+                tags.iter().for_each(|(_, tag)| data.extend([*tag, &next()].concat()));
+                data.extend(packet);
+                let record = Record { time_ns: 0, wire_len: data.len() as u32, link: *link, data: &data };
+                let found = datagram(&record).map(|datagram| datagram.vlans.numbers().collect::<Vec<_>>());
+                assert_eq!(found.as_deref(), Ok(expected), "{link:?} {data:x?}");
+            }
+        }
     }
 }
 
