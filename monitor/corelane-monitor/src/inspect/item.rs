@@ -73,15 +73,16 @@ impl Deref for Chunk {
 }
 
 impl Offset {
+    #[inline]
     fn new(at: usize) -> Option<Self> {
         let at = at as u64;
-        (at >> 48 == 0).then_some(Offset([0, 16, 32].map(|shift| (at >> shift) as u16)))
+        (at >> 48 == 0).then_some(Offset([at as u16, (at >> 16) as u16, (at >> 32) as u16]))
     }
 
     #[inline]
     pub(super) fn get(self) -> usize {
-        let [low, middle, high] = self.0.map(u64::from);
-        (high << 32 | middle << 16 | low) as usize
+        let [low, middle, high] = self.0;
+        (u64::from(high) << 32 | u64::from(middle) << 16 | u64::from(low)) as usize
     }
 }
 
