@@ -38,6 +38,7 @@
 
 mod exchange;
 mod parser;
+mod queue;
 mod rule;
 
 pub use exchange::{Body, Exchange, Request, Response};

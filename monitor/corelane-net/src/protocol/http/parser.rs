@@ -1,10 +1,9 @@
 //! The parser of HTTP/1.
 
-use std::collections::VecDeque;
-
 use memchr::memchr;
 
 use super::exchange::{Body, Exchange, Request, Response};
+use super::queue::{Queue, Waiting};
 use super::rule::{METHODS, Place, find_request, find_status, request_line, status_line};
 use crate::conversation::Side;
 use crate::protocol::parser::{Parser, Start};
@@ -38,7 +37,7 @@ pub(in crate::protocol) struct Http {
     detail: Detail,
     halves: [Half; 2],
     /// Exchanges that are not over.
-    waiting: VecDeque<Waiting>,
+    waiting: Queue,
     /// Bytes of their texts, kept or not, so that no less detail changes what is reported.
     held: usize,
     number: u64,
@@ -49,22 +48,6 @@ pub(in crate::protocol) struct Http {
     /// The response in front of the first request waiting was lost, perhaps.
     response_lost: bool,
     is_tunnel: bool,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    request: Option<Request>,
-    /// The client may wait for a response before it sends the body.
-    expects: bool,
-    /// The request and its body are there, or will not be.
-    asked: bool,
-    response: Option<Response>,
-    /// The response and its body are there, or will not be.
-    answered: bool,
-    /// The response came before its request was whole: that was sent before, and is late or under way.
-    is_early: bool,
-    /// Bytes of the texts of both.
-    texts: usize,
 }
 
 /// One side's bytes.
@@ -117,7 +100,7 @@ impl Parser for Http {
             client: start.client,
             detail: start.detail,
             halves: [half(), half()],
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
             held: 0,
             number: start.exchanges,
             interim: 0,
@@ -182,8 +165,7 @@ impl Parser for Http {
 
     fn answered_early(&mut self, side: Side) {
         if side != self.client {
-            let early = |exchange: &&mut Waiting| exchange.request.is_none() && !exchange.asked;
-            self.waiting.iter_mut().filter(early).for_each(|exchange| exchange.is_early = true);
+            self.waiting.sent_before();
         }
     }
 
@@ -197,12 +179,10 @@ impl Parser for Http {
             State::Head => self.read_part(side, time_ns, &buffer, out),
             _ => self.body_over(side, time_ns, false, out),
         }
-        for exchange in &mut self.waiting {
-            if side == self.client {
-                exchange.asked = true;
-            } else {
-                exchange.answered = true;
-            }
+        if side == self.client {
+            self.waiting.all_asked();
+        } else {
+            self.waiting.all_answered();
         }
         self.flush(out);
     }
@@ -212,9 +192,7 @@ impl Parser for Http {
     }
 
     fn heap_bytes(&self) -> usize {
-        self.held
-            + self.waiting.capacity() * size_of::<Waiting>()
-            + self.halves.iter().map(|half| half.buffer.capacity()).sum::<usize>()
+        self.held + self.waiting.heap_bytes() + self.halves.iter().map(|half| half.buffer.capacity()).sum::<usize>()
     }
 
     fn take_rest(&mut self, side: Side) -> Vec<u8> {
@@ -373,8 +351,7 @@ impl Http {
     /// Bytes that are no message came where one was due. They are more of a body than its head stated, or, if one
     /// request waits, its response, which cannot be read. The response behind them shows which.
     fn passed_over(&mut self, side: Side) {
-        let is_open = |exchange: &&Waiting| exchange.response.is_none() && !exchange.answered;
-        if side != self.client && self.waiting.iter().filter(is_open).take(2).count() == 1 {
+        if side != self.client && self.waiting.open().is_some_and(|open| open + 1 == self.waiting.len()) {
             self.response_lost = true;
         }
     }
@@ -438,20 +415,17 @@ impl Http {
 
     fn request(&mut self, side: Side, request: Request, head: RequestHead, out: &mut Vec<Event>) {
         let time_ns = request.time_ns;
-        let early = self.waiting.iter().position(|exchange| exchange.request.is_none() && !exchange.asked);
-        let at = match early {
+        let at = match self.waiting.early() {
             Some(early) if self.held_back_ns == Some(time_ns) || self.waiting[early].is_early => early,
             _ => {
                 // Responses that came before this request was sent.
-                for exchange in &mut self.waiting {
-                    exchange.asked = true;
-                }
+                self.waiting.all_asked();
                 self.flush(out);
                 self.push(Waiting::default(), out);
                 self.waiting.len() - 1
             }
         };
-        let exchange = &mut self.waiting[at];
+        let exchange = self.waiting.ask(at);
         exchange.request = Some(request);
         exchange.expects = head.expects;
         exchange.texts += head.texts;
@@ -466,16 +440,13 @@ impl Http {
             return;
         }
         response.interim = std::mem::take(&mut self.interim);
-        let mut open =
-            self.waiting.iter().enumerate().filter(|(_, exchange)| exchange.response.is_none() && !exchange.answered);
-        let mut at = open.next().map(|(at, _)| at);
         if std::mem::take(&mut self.response_lost)
-            && let Some((next, _)) = open.next()
+            && let Some(lost) = self.waiting.open()
+            && lost + 1 < self.waiting.len()
         {
-            let lost = at.replace(next).expect("one waits in front of it");
             self.waiting[lost].answered = true;
         }
-        let at = at.unwrap_or_else(|| {
+        let at = self.waiting.open().unwrap_or_else(|| {
             let is_early = self.halves[self.client.index()].state == State::Head;
             self.push(Waiting { is_early, ..Waiting::default() }, out);
             self.waiting.len() - 1
@@ -516,18 +487,9 @@ impl Http {
         };
     }
 
-    /// The exchange whose body a side is sending.
-    fn current(&mut self, side: Side) -> Option<&mut Waiting> {
-        if side == self.client {
-            self.waiting.iter_mut().rev().find(|exchange| exchange.request.is_some() && !exchange.asked)
-        } else {
-            self.waiting.iter_mut().find(|exchange| exchange.response.is_some() && !exchange.answered)
-        }
-    }
-
     fn body(&mut self, side: Side) -> Option<&mut Body> {
         let is_client = side == self.client;
-        let exchange = self.current(side)?;
+        let exchange = self.waiting.current(is_client)?;
         if is_client {
             exchange.request.as_mut().map(|request| &mut request.body)
         } else {
@@ -549,7 +511,7 @@ impl Http {
             body.is_whole = is_whole;
         }
         let is_client = side == self.client;
-        if let Some(exchange) = self.current(side) {
+        if let Some(exchange) = self.waiting.current(is_client) {
             if is_client {
                 exchange.asked = true;
             } else {
@@ -569,8 +531,8 @@ impl Http {
             return;
         }
         self.held_back_ns = Some(time_ns);
-        match self.waiting.iter_mut().find(|exchange| exchange.request.is_none() && !exchange.asked) {
-            Some(early) => early.asked = true,
+        match self.waiting.early() {
+            Some(early) => self.waiting[early].asked = true,
             None => self.push(Waiting { asked: true, ..Waiting::default() }, out),
         }
         self.flush(out);
@@ -581,25 +543,16 @@ impl Http {
             let first = self.waiting.pop_front().expect("more than one waits");
             self.report(first, out);
         }
-        if self.waiting.capacity() == 0 {
-            // Few connections have several at a time.
-            self.waiting.reserve_exact(1);
-        }
         self.waiting.push_back(exchange);
     }
 
     /// Reports what is over, in order.
     fn flush(&mut self, out: &mut Vec<Event>) {
         let server_ended = self.halves[self.client.other().index()].ended;
-        while let Some(first) = self.waiting.front()
-            && first.asked
-            && (first.answered || (server_ended && first.response.is_none()))
+        while let Some(first) =
+            self.waiting.pop_if(|first| first.asked && (first.answered || (server_ended && first.response.is_none())))
         {
-            let first = self.waiting.pop_front().expect("there is a first");
             self.report(first, out);
-        }
-        if self.waiting.is_empty() && self.waiting.capacity() > 16 {
-            self.waiting = VecDeque::new();
         }
     }
 
