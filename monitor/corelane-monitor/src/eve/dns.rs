@@ -6,11 +6,9 @@ use super::{Events, Header};
 use corelane_net::conversation::Side;
 use corelane_net::protocol::dns::{Data, Message, Record};
 
-/// Bytes of text that the questions of an event come to at most, and its answers. Names may be pointers of two bytes:
+/// Bytes of JSON that the questions of an event come to at most, and its answers. Names may be pointers of two bytes:
 /// a message may make a hundred times its size of text.
 const TEXT: usize = 16 << 10;
-/// Keys, numbers, and all else of a record or a question that is short, addresses among them.
-const FRAME: usize = 128;
 
 impl super::Message for Message {
     fn event_type(&self) -> Events {
@@ -39,31 +37,6 @@ impl super::Message for Message {
     }
 }
 
-/// Bytes of a record's JSON, or a few more.
-fn text_len(record: &Record) -> usize {
-    let data = match &record.data {
-        Data::A(address) => {
-            3 + address.octets().map(|octet| 1 + usize::from(octet > 9) + usize::from(octet > 99)).iter().sum::<usize>()
-        }
-        Data::Aaaa(address) => address.to_string().len(),
-        Data::Name(name) | Data::Mx { exchange: name, .. } | Data::Txt(name) => escaped_len(name),
-        Data::Srv { target, .. } => escaped_len(target),
-        Data::Soa { server, mailbox, .. } => escaped_len(server) + escaped_len(mailbox),
-        _ => 0,
-    };
-    FRAME + escaped_len(&record.name) + data
-}
-
-/// Bytes of a text in JSON, or a few more.
-fn escaped_len(text: &str) -> usize {
-    let escaped = |byte: u8| match byte {
-        b'"' | b'\\' => 2,
-        0..0x20 | 0x7f | 0xc2 | 0xd8 | 0xe2 => 6,
-        _ => 1,
-    };
-    text.bytes().map(escaped).sum()
-}
-
 fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
     header.line(line, "dns", |event| {
         event.object(key!("dns"), |dns| {
@@ -83,27 +56,16 @@ fn write(line: &mut Vec<u8>, header: &Header<'_>, message: &Message) {
             flags.into_iter().for_each(|(name, flag)| dns.flag(name, message.flags & flag != 0));
             dns.number(key!("opcode"), message.opcode());
             dns.text(key!("rcode"), &message.rcode_name());
-            let (mut text, mut written) = (0, 0);
-            let questions = message.questions.iter().take_while(|question| {
-                text += FRAME + escaped_len(&question.name);
-                written += u16::from(text <= TEXT);
-                text <= TEXT
-            });
-            dns.some_list(key!("queries"), questions, |out, question| {
+            let written = dns.list_within(key!("queries"), TEXT, &message.questions, |out, question| {
                 json::object(out, |query| {
                     query.text(key!("rrname"), &question.name);
                     query.text(key!("rrtype"), &question.kind_name());
                 });
             });
             // Few have as many.
-            let left = message.counts[0].saturating_sub(written);
-            dns.some_number(key!("queries_omitted"), (left > 0).then_some(left));
-            let mut text = 0;
-            let answers = message.answers.iter().take_while(|record| {
-                text += text_len(record);
-                text <= TEXT
-            });
-            dns.some_list(key!("answers"), answers, |out, record| {
+            let left = usize::from(message.counts[0]).saturating_sub(written);
+            dns.some_number(key!("queries_omitted"), (left > 0).then_some(left as u64));
+            dns.list_within(key!("answers"), TEXT, &message.answers, |out, record| {
                 json::object(out, |answer| write_answer(answer, record));
             });
         });
@@ -163,6 +125,6 @@ mod tests {
         assert_eq!(queries(&["a", "b"], 2), (2, None));
         assert_eq!(queries(&["a", "b"], 200), (2, Some(198)));
         let long = "x".repeat(1000);
-        assert_eq!(queries(&[&*long; 20], 20), (14, Some(6)));
+        assert_eq!(queries(&[&*long; 20], 20), (15, Some(5)));
     }
 }

@@ -121,10 +121,40 @@ impl Object<'_> {
         items: impl IntoIterator<Item = T>,
         write: impl FnMut(&mut Vec<u8>, T),
     ) {
-        let mut items = items.into_iter().peekable();
-        if items.peek().is_some() {
-            self.list(key, items, write);
+        self.list_within(key, usize::MAX, items, write);
+    }
+
+    /// The first items, as many as come to at most `most` bytes of text; nothing without any. Returns their number.
+    pub(super) fn list_within<T>(
+        &mut self,
+        key: &'static str,
+        most: usize,
+        items: impl IntoIterator<Item = T>,
+        mut write: impl FnMut(&mut Vec<u8>, T),
+    ) -> usize {
+        let begin = self.out.len();
+        let out = self.key(key);
+        let first = out.len();
+        let mut written = 0;
+        for item in items {
+            let end = out.len();
+            // The first comma gives way to the bracket, as in an object.
+            out.push(b',');
+            write(out, item);
+            if out.len() - first > most {
+                out.truncate(end);
+                break;
+            }
+            written += 1;
         }
+        match out.get_mut(first) {
+            Some(comma) => {
+                *comma = b'[';
+                out.push(b']');
+            }
+            None => out.truncate(begin),
+        }
+        written
     }
 }
 
@@ -195,23 +225,30 @@ fn v6(out: &mut Vec<u8>, address: Ipv6Addr) {
 pub(super) fn text(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + 2);
     out.push(b'"');
-    let mut rest = text;
-    while let Some(at) = first_escape(rest.as_bytes()) {
-        let (clean, odd) = rest.split_at(at);
-        out.extend_from_slice(clean.as_bytes());
-        rest = &odd[escape(out, odd)..];
+    let mut rest = text.as_bytes();
+    loop {
+        let clean = clean(rest);
+        out.extend_from_slice(&rest[..clean]);
+        rest = &rest[clean..];
+        if rest.is_empty() {
+            break;
+        }
+        let piece = rest.len().min(PIECE);
+        rest = &rest[escape(out, rest, piece)..];
     }
-    out.extend_from_slice(rest.as_bytes());
     out.push(b'"');
 }
 
-/// Where the first byte is that needs an escape.
-fn first_escape(bytes: &[u8]) -> Option<usize> {
-    // Sixteen at a time, which the compiler makes one comparison of.
-    let (chunks, _) = bytes.as_chunks::<16>();
-    let clean = chunks.iter().take_while(|chunk| !chunk.iter().fold(false, |any, &byte| any | needs_escape(byte)));
-    let from = clean.count() * 16;
-    Some(from + bytes[from..].iter().position(|&byte| needs_escape(byte))?)
+/// Bytes that are looked at together, which the compiler makes one comparison of.
+const PIECE: usize = 16;
+
+/// How many bytes from the first on need no escape, in whole pieces, or all of them.
+#[inline(always)]
+fn clean(bytes: &[u8]) -> usize {
+    let (pieces, rest) = bytes.as_chunks::<PIECE>();
+    let is_clean = |piece: &&[u8; PIECE]| !piece.iter().fold(false, |any, &byte| any | needs_escape(byte));
+    let clean = pieces.iter().take_while(is_clean).count();
+    if clean == pieces.len() && !rest.iter().any(|&byte| needs_escape(byte)) { bytes.len() } else { clean * PIECE }
 }
 
 /// Those that RFC 8259 wants escaped, DEL, and the first bytes of [what acts on terminals](acts).
@@ -227,31 +264,44 @@ fn acts(character: char) -> bool {
         | '\u{2066}'..='\u{2069}')
 }
 
-/// Writes the first character of a text, with its escape if it needs one. Returns its bytes.
-#[cold]
-fn escape(out: &mut Vec<u8>, text: &str) -> usize {
-    let Some(character) = text.chars().next() else { return 0 };
-    let short = match character {
-        '"' => b'"',
-        '\\' => b'\\',
-        '\u{8}' => b'b',
-        '\t' => b't',
-        '\n' => b'n',
-        '\u{c}' => b'f',
-        '\r' => b'r',
-        '\0'..' ' => 0,
-        character if acts(character) => 0,
-        _ => {
-            out.extend_from_slice(&text.as_bytes()[..character.len_utf8()]);
-            return character.len_utf8();
+/// Writes at least so many bytes of a text, with their escapes, to the end of a character. Returns how many.
+///
+/// Each byte takes a few instructions, so that text which is all escapes costs little more than what it is written as.
+#[inline(never)]
+fn escape(out: &mut Vec<u8>, text: &[u8], least: usize) -> usize {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut at = 0;
+    while at < least {
+        let byte = text[at];
+        at += 1;
+        match byte {
+            _ if !needs_escape(byte) => out.push(byte),
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            8 => out.extend_from_slice(b"\\b"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            12 => out.extend_from_slice(b"\\f"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            0..0x80 => {
+                let [high, low] = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+            }
+            _ => {
+                // Two or three bytes, as the text is UTF-8.
+                let length = if byte < 0xe0 { 2 } else { 3 };
+                let bytes = text.get(at - 1..at - 1 + length).unwrap_or_default();
+                let character = str::from_utf8(bytes).ok().and_then(|text| text.chars().next());
+                match character {
+                    Some(character) if acts(character) => {
+                        write!(out, "\\u{:04x}", u32::from(character)).expect("memory takes everything");
+                    }
+                    _ => out.extend_from_slice(bytes),
+                }
+                at += bytes.len().saturating_sub(1);
+            }
         }
-    };
-    if short == 0 {
-        write!(out, "\\u{:04x}", u32::from(character)).expect("memory takes everything");
-    } else {
-        out.extend_from_slice(&[b'\\', short]);
     }
-    character.len_utf8()
+    at
 }
 
 #[cfg(test)]
