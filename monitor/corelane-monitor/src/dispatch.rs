@@ -2,14 +2,17 @@
 
 use crate::hash::HashKeys;
 use crate::report::Tunnels;
+use crate::room;
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::slot::{Slot, partition_v4, partition_v6};
+use crate::slot::{PARTITIONS, Slot, partition_v4, partition_v6};
 use crate::steps::Steps;
-use corelane_net::capture::Record;
+use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{
-    Closed, Decoded, Located, NoDatagram, TCP, Transport, decode, decode_at, innermost, locate, plain_v4, plain_v6,
+    Closed, Decoded, Located, NoDatagram, NoPacket, TCP, Transport, Vlans, datagram_at, decode, decode_at, innermost,
+    locate, plain_v4, plain_v6, transport,
 };
+use corelane_net::defrag::{Counts, Defragmenter, Limits};
 
 /// Decodes records, counts the facts that need no state, and passes on [slots](crate::slot).
 #[derive(Clone, Debug)]
@@ -25,6 +28,41 @@ pub struct Dispatcher {
     steps: Steps,
     /// Set if tunnels are opened.
     tunnels: Option<Tunnels>,
+    fragments: Fragments,
+}
+
+/// Fragments of packets whose slots were asked for.
+#[derive(Debug)]
+struct Fragments {
+    limits: Limits,
+    /// One for each partition, once there is a fragment.
+    partitions: Vec<Option<Box<Defragmenter>>>,
+    buffer: Vec<u8>,
+    /// Those of datagrams that are not here.
+    counts: Counts,
+}
+
+/// A clone has the counts, and no fragments.
+impl Clone for Fragments {
+    fn clone(&self) -> Self {
+        Fragments { counts: self.counts(), ..Fragments::new(self.limits) }
+    }
+}
+
+impl Fragments {
+    fn new(limits: Limits) -> Self {
+        Fragments { limits, partitions: Vec::new(), buffer: Vec::new(), counts: Counts::default() }
+    }
+
+    /// The counts, if no more fragments follow.
+    fn counts(&self) -> Counts {
+        let mut counts = self.counts;
+        for fragments in self.partitions.iter().flatten() {
+            counts.add(fragments.counts());
+            counts.timed_out += fragments.waiting();
+        }
+        counts
+    }
 }
 
 /// What gets the slots of packets.
@@ -53,6 +91,16 @@ pub(crate) struct Place {
     pub(crate) partition: u8,
 }
 
+#[inline]
+fn placed<'a>((outermost, located, part): (u16, Located, Record<'a>)) -> (Place, Record<'a>) {
+    let Located { at, source, destination, is_v4 } = located;
+    let partition = match is_v4 {
+        true => partition_v4(source as u32, destination as u32),
+        false => partition_v6(source, destination),
+    };
+    (Place { network: at, outermost, partition }, part)
+}
+
 impl Dispatcher {
     /// A Dispatcher that has seen no record. The SubAnalyzers must be of the same run.
     pub fn new(run: &Run, settings: &Settings) -> Self {
@@ -67,6 +115,7 @@ impl Dispatcher {
             times: (u64::MAX, 0),
             steps: Steps::none(),
             tunnels,
+            fragments: Fragments::new(room::fragments(settings)),
         }
     }
 
@@ -109,6 +158,7 @@ impl Dispatcher {
             sum.undecoded += other.undecoded;
             sum.times = (sum.times.0.min(other.times.0), sum.times.1.max(other.times.1));
             sum.steps.pass(other.steps.begun_ns());
+            sum.fragments.counts.add(&other.fragments.counts());
             if let (Some(tunnels), Some(more)) = (&mut sum.tunnels, other.tunnels) {
                 tunnels.opened += more.opened;
                 tunnels.too_deep += more.too_deep;
@@ -122,39 +172,89 @@ impl Dispatcher {
     /// packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, sink: impl FnMut(u8, Slot)) {
-        self.packet(record, &mut Each(sink));
+        let mut sink = Each(sink);
+        if let Some((place, part)) = self.packet(record, &mut sink) {
+            self.fragment(place, &part, &mut sink);
+        }
     }
 
-    /// The same, with the slots of a packet together.
+    /// The same, with the slots of a packet together. A fragment has none, and comes back with its place and the part
+    /// of the record that counts.
     #[inline(always)]
-    pub(crate) fn packet(&mut self, record: &Record<'_>, sink: &mut impl Sink) {
+    pub(crate) fn packet<'a>(&mut self, record: &Record<'a>, sink: &mut impl Sink) -> Option<(Place, Record<'a>)> {
         self.count(record);
         if let Some(packet) = plain_v4(record.link, record.data).filter(|packet| !packet.may_be_tunnel()) {
             self.v4(record, &packet, sink);
         } else if let Some(packet) = plain_v6(record.link, record.data).filter(|packet| !packet.may_be_tunnel()) {
             self.v6(record, &packet, sink);
         } else {
-            self.unusual(record, sink);
+            return self.unusual(record, sink);
         }
+        None
     }
 
     /// The same of one that is not plain, or may be a tunnel.
     #[inline(never)]
-    fn unusual(&mut self, record: &Record<'_>, sink: &mut impl Sink) {
-        let (mut record, mut decoded) = (*record, decode(record.link, record.data));
-        if self.tunnels.is_some()
-            && decoded.may_be_tunnel()
-            && let Ok((_, Located { at, .. }, part)) = self.find(&record)
-        {
-            // Of the record, only the part inside of the tunnels counts.
-            (record, decoded) = (part, decode_at(part.data, at));
+    fn unusual<'a>(&mut self, record: &Record<'a>, sink: &mut impl Sink) -> Option<(Place, Record<'a>)> {
+        let (mut part, mut decoded) = (*record, decode(record.link, record.data));
+        let mut found = None;
+        if self.tunnels.is_some() && decoded.may_be_tunnel() {
+            found = self.find(record).ok();
+            if let Some((_, Located { at, .. }, inside)) = found {
+                // Of the record, only the part inside of the tunnels counts.
+                (part, decoded) = (inside, decode_at(inside.data, at));
+            }
         }
         match decoded {
-            Decoded::V4(packet) => self.v4(&record, &packet, sink),
-            Decoded::V6(packet) => self.v6(&record, &packet, sink),
+            Decoded::V4(packet) => self.v4(&part, &packet, sink),
+            Decoded::V6(packet) => self.v6(&part, &packet, sink),
+            Decoded::Fragment => return found.or_else(|| self.find(record).ok()).map(placed),
             Decoded::OtherIp => {}
             Decoded::Undecoded => self.undecoded += 1,
             Decoded::Malformed => self.malformed += 1,
+        }
+        None
+    }
+
+    /// Takes a fragment. If it has a TCP or UDP header its slots go to `sink` at once, as in captures without the other
+    /// fragments; else when its datagram is whole.
+    #[cold]
+    #[inline(never)]
+    fn fragment(&mut self, place: Place, record: &Record<'_>, sink: &mut impl Sink) {
+        let Record { time_ns, wire_len, link, data } = *record;
+        let Ok(mut datagram) = datagram_at(data, place.network, wire_len) else {
+            self.malformed += 1;
+            return;
+        };
+        datagram.vlans = Vlans::of(link, data, place.outermost);
+        let found = transport(&datagram);
+        if found != Err(NoPacket::Malformed) {
+            self.found(time_ns, wire_len, datagram.is_v4, found, sink);
+        }
+        let Fragments { limits, partitions, buffer, .. } = &mut self.fragments;
+        partitions.resize_with(PARTITIONS, || None);
+        let of_partition =
+            partitions[usize::from(place.partition)].get_or_insert_with(|| Defragmenter::new(limits).into());
+        let whole = of_partition.fragment(time_ns, wire_len, &datagram, buffer);
+        if let Some((wire_len, found)) = whole.and_then(|whole| Some((whole.wire_len, whole.transport()?))) {
+            self.found(time_ns, wire_len, datagram.is_v4, found, sink);
+        }
+    }
+
+    fn found(
+        &mut self,
+        time_ns: u64,
+        wire_len: u32,
+        is_v4: bool,
+        found: Result<Transport<u128>, NoPacket>,
+        sink: &mut impl Sink,
+    ) {
+        let record = Record { time_ns, wire_len, link: LinkType::RAW, data: &[] };
+        match found {
+            Ok(packet) if is_v4 => self.v4(&record, &packet.to_v4(), sink),
+            Ok(packet) => self.v6(&record, &packet, sink),
+            Err(NoPacket::Other) => {}
+            Err(NoPacket::Malformed) => self.malformed += 1,
         }
     }
 
@@ -176,13 +276,7 @@ impl Dispatcher {
     pub(crate) fn locate<'a>(&mut self, record: &Record<'a>) -> Option<(Place, Record<'a>)> {
         self.count(record);
         match self.find(record) {
-            Ok((outermost, Located { at, source, destination, is_v4 }, part)) => {
-                let partition = match is_v4 {
-                    true => partition_v4(source as u32, destination as u32),
-                    false => partition_v6(source, destination),
-                };
-                Some((Place { network: at, outermost, partition }, part))
-            }
+            Ok(found) => Some(placed(found)),
             Err(NoDatagram::Undecoded) => {
                 self.undecoded += 1;
                 None
@@ -242,6 +336,11 @@ impl Dispatcher {
     /// Records without an IP header.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
+    }
+
+    /// Counts of the fragments whose slots were asked for. Datagrams that lack some count as timed out.
+    pub fn fragments(&self) -> Counts {
+        self.fragments.counts()
     }
 
     /// Counts of tunnels, if they are opened.

@@ -53,7 +53,8 @@ pub fn limit_memory(
     let partitions = PARTITIONS as u64;
     let share = (limit - PROGRAM - on_the_way - for_queues) / partitions;
     let Some(inspection) = inspection else {
-        settings.table_bytes = Some(share * partitions);
+        // Fragments take the rest.
+        settings.table_bytes = Some(share / 16 * 15 * partitions);
         return Ok(());
     };
     // Even the least of these holds one datagram of the largest size.

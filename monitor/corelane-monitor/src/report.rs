@@ -5,6 +5,7 @@
 use crate::probe::Probe;
 use crate::room::Refused;
 use crate::talkers::{Pair, Talker};
+use corelane_net::defrag;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -125,7 +126,8 @@ pub struct Report {
     /// Distinct address pairs of the flows; `None` for a run without an end, which forgets them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pairs: Option<u64>,
-    /// Records whose IP, TCP or UDP header is wrong or cut.
+    /// Records whose IP, TCP or UDP header is wrong or cut; of a header in several fragments, the datagram that they
+    /// become.
     pub malformed: u64,
     /// Records in which no IP header was reached.
     pub undecoded: u64,
@@ -162,6 +164,9 @@ pub struct Report {
     /// The groups of failures that such a run holds.
     #[serde(skip)]
     pub scan_groups: u64,
+    /// Counts of fragments. TCP and UDP headers that lie in several are seen when their datagram is whole.
+    #[serde(skip)]
+    pub fragments: defrag::Counts,
     /// The scans by other probes than SYNs, in order of time; in JSON only by
     /// [`write_json_with_probes`](Report::write_json_with_probes).
     #[serde(skip)]

@@ -3,6 +3,7 @@
 use crate::settings::Settings;
 use crate::slot::PARTITIONS;
 use crate::state_report::StateReport;
+use corelane_net::defrag;
 use serde::Serialize;
 
 /// The cost of a failure beside its entry, for its group in the MainAnalyzer and its report: so many bytes, and the
@@ -72,6 +73,17 @@ impl Room {
         1 << entries.ilog2()
     }
 }
+
+/// The limits of the fragments of a partition, where conversations are not followed: one for fifteen bytes of tables.
+pub(crate) fn fragments(settings: &Settings) -> defrag::Limits {
+    let Some(bytes) = settings.table_bytes else { return defrag::Limits::default() };
+    let share = usize::try_from(bytes / PARTITIONS as u64).unwrap_or(usize::MAX);
+    let bytes = (share / 15).clamp(LEAST_FRAGMENTS, 256 << 10);
+    defrag::Limits { bytes, datagrams: (bytes / 256).min(64), ..defrag::Limits::default() }
+}
+
+/// So few bytes hold several datagrams of a scan.
+const LEAST_FRAGMENTS: usize = 8 << 10;
 
 /// The bytes of a group of failures, with those of its members.
 const GROUP: u64 = 400;

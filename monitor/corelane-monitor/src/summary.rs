@@ -6,6 +6,7 @@ use crate::report::{Alert, Evicted, Report, SourceCounts, Timing, Tunnels};
 use crate::room::Refused;
 use crate::talkers::{Pair, Talker, Volume};
 use crate::time::Timestamp;
+use corelane_net::defrag;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
 
@@ -85,6 +86,16 @@ impl Report {
         }
         if self.undecoded > 0 {
             rows.push(row([left("undecoded"), number(self.undecoded), left("no IP header")]));
+        }
+        let defrag::Counts { evicted, too_many_pieces, timed_out, malformed, cut, refused, .. } = self.fragments;
+        for (name, count, what) in [
+            ("fragments", self.fragments.fragments, format!("of {}", plural(self.fragments.whole, "whole datagram"))),
+            ("not whole", evicted + too_many_pieces + timed_out, "datagrams that lack fragments".to_owned()),
+            ("bad fragments", malformed + cut + refused, "wrong, cut, or of a datagram with overlaps".to_owned()),
+        ] {
+            if count > 0 {
+                rows.push(row([left(name), number(count), left(what)]));
+            }
         }
         let Tunnels { opened, too_deep, fragmented } = self.tunnels.unwrap_or_default();
         for (name, count, what) in [

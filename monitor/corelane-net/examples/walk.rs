@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         walk("walk, decode", &file, |link, data| match decode(link, data) {
             Decoded::V4(packet) => packet.source.wrapping_add(packet.destination) ^ u32::from(packet.flags),
             Decoded::V6(packet) => (packet.source ^ packet.destination) as u32,
-            Decoded::OtherIp => 1,
+            Decoded::OtherIp | Decoded::Fragment => 1,
             Decoded::Undecoded => 2,
             Decoded::Malformed => 3,
         })?;
@@ -61,6 +61,7 @@ fn name(decoded: Decoded) -> &'static str {
     match decoded {
         Decoded::V4(_) => "v4",
         Decoded::V6(_) => "v6",
+        Decoded::Fragment => "a fragment",
         Decoded::OtherIp => "other IP",
         Decoded::Undecoded => "undecoded",
         Decoded::Malformed => "malformed",

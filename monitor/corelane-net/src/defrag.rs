@@ -26,7 +26,7 @@
 //! the oldest datagram; a piece too many drops its own datagram. A time-out runs from a datagram's first fragment, by
 //! the times of packets and marks. All of this depends only on the fragments and marks, in their order.
 
-use crate::decode::{Datagram, Fragment, Vlans};
+use crate::decode::{Datagram, Fragment, NoPacket, Transport, Vlans, transport};
 use std::collections::VecDeque;
 
 /// The limits of a [`Defragmenter`].
@@ -108,6 +108,19 @@ pub struct Whole<'a> {
     pub frames: u32,
     /// The bytes on the wire of their frames.
     pub wire_len: u32,
+    /// The bytes of the payload that are of the fragment at its begin alone.
+    pub first: usize,
+}
+
+impl Whole<'_> {
+    /// The TCP or UDP header, as [`transport`] finds it; `None` if the first fragment has it, where it was found before
+    /// the datagram was whole.
+    pub fn transport(&self) -> Option<Result<Transport<u128>, NoPacket>> {
+        let first = Some(Fragment { id: 0, offset: 0, more: true });
+        let of = |payload| transport(&Datagram { fragment: first, payload, ..self.datagram });
+        let payload = self.datagram.payload;
+        of(payload.get(..self.first).unwrap_or(payload)).is_err().then(|| of(payload))
+    }
 }
 
 /// The facts that all fragments of a datagram share.
@@ -208,7 +221,7 @@ impl Defragmenter {
     }
 
     /// Takes a fragment that came in a frame of `wire_len` bytes. If the fragment completes its datagram, the payload
-    /// replaces the content of `buffer`.
+    /// replaces the content of `buffer`; hops and what is outside of tunnels are those of this fragment.
     ///
     /// # Panics
     ///
@@ -217,13 +230,13 @@ impl Defragmenter {
         &mut self,
         time_ns: u64,
         wire_len: u32,
-        datagram: &Datagram<'_>,
+        datagram: &Datagram<'a>,
         buffer: &'a mut Vec<u8>,
     ) -> Option<Whole<'a>> {
         let fragment = datagram.fragment.expect("the datagram is not a fragment: pass fragments only");
         self.counts.fragments += 1;
         self.expire(time_ns);
-        let Datagram { source, destination, is_v4, vlans, .. } = *datagram;
+        let Datagram { source, destination, is_v4, hops, outermost, vlans, .. } = *datagram;
         let protocol = if is_v4 { datagram.protocol } else { 0 };
         let key = Key { source, destination, is_v4, id: fragment.id, protocol, vlans };
         let end = match self.judge(&fragment, datagram) {
@@ -258,15 +271,16 @@ impl Defragmenter {
                 destination: key.destination,
                 is_v4: key.is_v4,
                 protocol: whole.protocol,
-                hops: 0,
+                hops,
                 fragment: None,
                 payload: buffer,
                 cut: 0,
-                outermost: &[],
+                outermost,
                 vlans: key.vlans,
             },
             frames: whole.frames,
             wire_len: whole.wire_len,
+            first: whole.pieces.first().map_or(0, |piece| piece.data.len()),
         })
     }
 
@@ -287,9 +301,14 @@ impl Defragmenter {
         self.incomplete.front().map(|oldest| oldest.begun_ns.saturating_add(self.limits.timeout_ns))
     }
 
+    /// Datagrams that lack fragments, and are not given up yet.
+    pub fn waiting(&self) -> u64 {
+        self.incomplete.iter().filter(|one| !one.refused).count() as u64
+    }
+
     /// Ends the capture: gives up every datagram, and all memory.
     pub fn finish(&mut self) {
-        self.counts.timed_out += self.incomplete.iter().filter(|one| !one.refused).count() as u64;
+        self.counts.timed_out += self.waiting();
         self.incomplete = VecDeque::new();
         self.pieces_bytes = 0;
     }

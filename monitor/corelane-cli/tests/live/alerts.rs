@@ -60,6 +60,44 @@ fn a_scan_that_is_refused_is_told_on_a_silent_wire() {
     inside("alerts::a_scan_that_is_refused_is_told_on_a_silent_wire", || scan(Duration::from_secs(3), true));
 }
 
+/// A segment of an IPv4 header of 20 bytes in fragments of 8 bytes, as nmap -f sends it.
+fn fragments(segment: &[u8], id: u8) -> impl Iterator<Item = Vec<u8>> {
+    let (headers, payload) = segment.split_at(14 + 20);
+    payload.chunks(8).enumerate().map(move |(number, piece)| {
+        let mut fragment = [headers, piece].concat();
+        fragment[17] = 20 + piece.len() as u8;
+        fragment[19] = id;
+        (fragment[20], fragment[21]) = (if piece.len() == 8 { 0x20 } else { 0 }, number as u8);
+        fragment
+    })
+}
+
+/// With events, where packets are captured as a whole, and without, where the kernel keeps their headers.
+#[test]
+fn a_scan_in_fragments_is_told() {
+    inside("alerts::a_scan_in_fragments_is_told", || {
+        for (number, types) in ["alert,flow", "alert"].into_iter().enumerate() {
+            let folder = Folder::new();
+            let eve = folder.path("eve.json");
+            let number = number as u16;
+            pair(number);
+            let live = Live::start(number, ["--eve", eve.to_str().unwrap(), "--eve-types", types]);
+            sending(number, |sender| {
+                for port in 1..=30 {
+                    fragments(&segment(1, 2, [4000, port], SYN), port as u8).for_each(|frame| sender.send(&frame));
+                    sender.send(&segment(2, 1, [port, 4000], RST));
+                }
+            });
+            wait_for("an alert", || {
+                let text = std::fs::read_to_string(&eve).unwrap();
+                text.lines().find(|line| line.contains("\"kind\":\"vertical\"")).map(str::to_owned)
+            });
+            let report = live.stop().code(0).silent().json();
+            assert_eq!((&report["rejected"], &report["malformed"]), (&30.into(), &0.into()), "{types}: {report}");
+        }
+    });
+}
+
 /// For people it is told on the standard output, as it is found.
 #[test]
 fn a_scan_is_told_in_text_as_it_is_found() {

@@ -270,6 +270,7 @@ impl<'a> Collector<'a> {
             findings.add(&found);
         }
         let mut report = main.finish(&Dispatcher::sum(dispatchers));
+        report.fragments.add(&findings.fragments);
         if let Some(scans) = &self.scans {
             report.pairs = None;
             report.scans = Some(scans.found());

@@ -298,7 +298,8 @@ impl Stages<'_> {
                             stage.mark(end.number, end.begun_ns, end.snapshot.is_some());
                             collector.end(0, end);
                         }
-                        clock.dispatcher.packet(&record, stage);
+                        let fragment = clock.dispatcher.packet(&record, stage);
+                        fragment.into_iter().for_each(|found| stage.packet(clock.dispatcher.packets(), &frame(found)));
                         return;
                     }
                     let snapshot = end.as_ref().is_some_and(|end| end.snapshot.is_some());
@@ -307,10 +308,8 @@ impl Stages<'_> {
                     if let Some(time_ns) = marks.before(number, clock.dispatcher.marked(record.time_ns)) {
                         stage.mark(number, time_ns, snapshot);
                     }
-                    if let Some((Place { network, outermost, partition }, record)) = clock.dispatcher.locate(&record) {
-                        let Record { time_ns, wire_len, link, data } = record;
-                        let frame = Frame { time_ns, wire_len, link, data, network, outermost, partition };
-                        stage.packet(number, &frame);
+                    if let Some(found) = clock.dispatcher.locate(&record) {
+                        stage.packet(number, &frame(found));
                     }
                     if stage.waiting() >= ENOUGH {
                         stage.send(&mut |harvest| collector.add(0, 0, harvest));
@@ -342,6 +341,11 @@ impl Stages<'_> {
         collector.drain(&mut out);
         collector.finish(&[dispatcher], vec![numbers], [None], out)
     }
+}
+
+fn frame((place, record): (Place, Record<'_>)) -> Frame<'_> {
+    let (Place { network, outermost, partition }, Record { time_ns, wire_len, link, data }) = (place, record);
+    Frame { time_ns, wire_len, link, data, network, outermost, partition }
 }
 
 fn spawn<'scope, T: Send + 'scope>(

@@ -16,6 +16,7 @@ use crate::facts::{Gatherer, Lists, StageFacts};
 use crate::findings::Findings;
 use crate::hash::HashKeys;
 use crate::partial_result::PartialResult;
+use crate::room;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
@@ -26,7 +27,7 @@ use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::capture::LinkType;
 use corelane_net::conversation::{Partition, Side};
-use corelane_net::decode::{Datagram, NoPacket, TCP, Vlans, datagram_at, transport};
+use corelane_net::decode::{Datagram, NoPacket, TCP, Transport, Vlans, datagram_at, transport};
 use std::vec::Drain;
 
 /// What a stage has found, for the output stage.
@@ -258,8 +259,12 @@ impl<'a> Stage<'a> {
             }
             Some(continuous) => Scanner::Stepped(Box::new(Detector::new(settings, continuous, run))),
         };
+        let mut inspection = *inspection;
+        if !inspection.payload {
+            inspection.fragments = room::fragments(settings);
+        }
         Stage {
-            inspection: *inspection,
+            inspection,
             spares,
             keys: run.keys,
             tcp: 0,
@@ -334,7 +339,7 @@ impl<'a> Stage<'a> {
     #[inline]
     pub(super) fn packet(&mut self, number: u64, frame: &Frame<'_>) {
         self.passed = Key::packet(number, 0);
-        let Frame { network, outermost, partition, .. } = *frame;
+        let Frame { network, outermost, .. } = *frame;
         let Ok(mut datagram) = datagram_at(frame.data, network, frame.wire_len) else {
             self.malformed += 1;
             return;
@@ -343,29 +348,63 @@ impl<'a> Stage<'a> {
             datagram.outermost = frame.data.get(usize::from(outermost)..).unwrap_or_default();
         }
         datagram.vlans = Vlans::of(frame.link, frame.data, outermost);
-        self.detect(frame, &datagram);
-        if !self.inspection.payload {
-            return;
-        }
         if let Some(facts) = &mut self.facts {
             facts.packet(frame.time_ns, datagram.protocol, frame.wire_len);
             facts.wraps(frame.data, outermost, network);
         }
-        let inspection = &self.inspection;
-        let cell = self.cells[usize::from(partition)].get_or_insert_with(|| {
-            let partition = Partition::new(&inspection.conversations, &inspection.fragments);
-            Box::new(Cell { partition, named: 0, most_bytes: [0; 2] })
-        });
-        let key = Key::packet(number, partition);
+        if datagram.fragment.is_some() {
+            return self.fragment(number, frame, &datagram);
+        }
+        self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, transport(&datagram));
+        if self.inspection.payload {
+            self.converse(number, frame, frame.wire_len, 1, &datagram);
+        }
+    }
+
+    /// A fragment. If it has a TCP or UDP header, the scan detector sees that at once, as in captures without the other
+    /// fragments; else when the datagram is whole.
+    #[cold]
+    fn fragment(&mut self, number: u64, frame: &Frame<'_>, datagram: &Datagram<'_>) {
+        let found = transport(datagram);
+        if found != Err(NoPacket::Malformed) {
+            self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, found);
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let partition = &mut self.cell(frame.partition).partition;
+        if let Some(whole) = partition.fragment(frame.time_ns, frame.wire_len, datagram, &mut buffer) {
+            if let Some(found) = whole.transport() {
+                self.detect(frame.time_ns, whole.wire_len, datagram.is_v4, found);
+            }
+            if self.inspection.payload {
+                self.converse(number, frame, whole.wire_len, whole.frames, &whole.datagram);
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    #[inline]
+    fn cell(&mut self, partition: u8) -> &mut Cell {
+        let Inspection { conversations, fragments, .. } = &self.inspection;
+        self.cells[usize::from(partition)].get_or_insert_with(|| {
+            Box::new(Cell { partition: Partition::new(conversations, fragments), named: 0, most_bytes: [0; 2] })
+        })
+    }
+
+    /// A datagram for its conversation.
+    #[inline]
+    fn converse(&mut self, number: u64, frame: &Frame<'_>, wire_len: u32, frames: u32, datagram: &Datagram<'_>) {
+        self.cell(frame.partition);
+        let Some(cell) = &mut self.cells[usize::from(frame.partition)] else { return };
+        let key = Key::packet(number, frame.partition);
         let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
-        let (state, mut records) = cell.split(partition, key, inspection, lines, findings, facts);
-        state.datagram(frame.time_ns, frame.wire_len, &datagram, &mut self.buffer, &mut records);
+        let (state, mut records) = cell.split(frame.partition, key, &self.inspection, lines, findings, facts);
+        state.whole(frame.time_ns, wire_len, frames, datagram, &mut records);
     }
 
     /// Counts a packet, and gives the scan detector what it needs of it.
     #[inline]
-    fn detect(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>) {
-        let packet = match transport(datagram) {
+    fn detect(&mut self, time_ns: u64, wire_len: u32, is_v4: bool, found: Result<Transport<u128>, NoPacket>) {
+        let packet = match found {
             Ok(packet) => packet,
             Err(NoPacket::Other) => return,
             Err(NoPacket::Malformed) => {
@@ -374,10 +413,10 @@ impl<'a> Stage<'a> {
             }
         };
         self.tcp += u64::from(packet.protocol == TCP);
-        if datagram.is_v4 {
-            self.slots([Slot::v4(&self.keys, frame.time_ns, frame.wire_len, &packet.to_v4())]);
+        if is_v4 {
+            self.slots([Slot::v4(&self.keys, time_ns, wire_len, &packet.to_v4())]);
         } else {
-            self.slots(Slot::v6(&self.keys, frame.time_ns, frame.wire_len, &packet));
+            self.slots(Slot::v6(&self.keys, time_ns, wire_len, &packet));
         }
     }
 

@@ -7,6 +7,7 @@ mod captures_folder;
 mod choices;
 mod contract;
 mod equivalence;
+mod fragments;
 mod outputs;
 mod packets;
 mod pinned;

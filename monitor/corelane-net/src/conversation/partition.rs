@@ -6,7 +6,7 @@ use super::limits::Limits;
 use super::observer::Observer;
 use super::table::Conversations;
 use crate::decode::{Datagram, NoPacket, packet};
-use crate::defrag::{self, Defragmenter};
+use crate::defrag::{self, Defragmenter, Whole};
 
 /// The fragments and the conversations of one partition. All packets of its address pairs come here.
 ///
@@ -45,29 +45,32 @@ impl<A: Application> Partition<A> {
         buffer: &mut Vec<u8>,
         observer: &mut impl Observer<A>,
     ) {
-        if datagram.fragment.is_some() {
-            return self.fragment(time_ns, wire_len, datagram, buffer, observer);
+        if datagram.fragment.is_none() {
+            self.whole(time_ns, wire_len, 1, datagram, observer);
+        } else if let Some(whole) = self.fragment(time_ns, wire_len, datagram, buffer) {
+            self.whole(time_ns, whole.wire_len, whole.frames, &whole.datagram, observer);
         }
-        self.whole(time_ns, wire_len, 1, datagram, observer);
     }
 
+    /// Takes a fragment alone. The datagram that it completes, if it does, is to be [taken](Partition::whole) next.
+    ///
+    /// # Panics
+    ///
+    /// As [`Defragmenter::fragment`].
     #[cold]
-    fn fragment(
+    pub fn fragment<'a>(
         &mut self,
         time_ns: u64,
         wire_len: u32,
-        datagram: &Datagram<'_>,
-        buffer: &mut Vec<u8>,
-        observer: &mut impl Observer<A>,
-    ) {
-        if let Some(whole) = self.fragments.fragment(time_ns, wire_len, datagram, buffer) {
-            let datagram = Datagram { outermost: datagram.outermost, ..whole.datagram };
-            self.whole(time_ns, whole.wire_len, whole.frames, &datagram, observer);
-        }
+        datagram: &Datagram<'a>,
+        buffer: &'a mut Vec<u8>,
+    ) -> Option<Whole<'a>> {
+        self.fragments.fragment(time_ns, wire_len, datagram, buffer)
     }
 
+    /// Takes a datagram that is no fragment, and came in so many frames of `wire_len` bytes together.
     #[inline]
-    fn whole(
+    pub fn whole(
         &mut self,
         time_ns: u64,
         wire_len: u32,

@@ -15,7 +15,8 @@ pub struct Datagram<'a> {
     pub is_v4: bool,
     /// IP protocol number of the payload. In an IPv6 fragment that of the header the fragmentable part begins with.
     pub protocol: u8,
-    /// The hops that are left to it: IPv4's time to live, IPv6's hop limit; 0 if it was put together of fragments.
+    /// The hops that are left to it: IPv4's time to live, IPv6's hop limit; of the last fragment to arrive, if there
+    /// were any.
     pub hops: u8,
     /// Set if this is one fragment of several.
     pub fragment: Option<Fragment>,

@@ -48,7 +48,9 @@ pub enum Decoded {
     V4(Transport<u32>),
     /// The same over IPv6.
     V6(Transport<u128>),
-    /// An IP packet of another protocol, or a fragment that is not the first.
+    /// A fragment. [`datagram_at`](super::datagram_at) and [`transport`](super::transport()) say what it has.
+    Fragment,
+    /// An IP packet of another protocol.
     OtherIp,
     /// No IP header was reached (ARP and so on).
     Undecoded,
@@ -64,7 +66,7 @@ impl Decoded {
         match *self {
             Decoded::V4(packet) => packet.may_be_tunnel(),
             Decoded::V6(packet) => packet.may_be_tunnel(),
-            Decoded::OtherIp => true,
+            Decoded::OtherIp | Decoded::Fragment => true,
             Decoded::Undecoded | Decoded::Malformed => false,
         }
     }

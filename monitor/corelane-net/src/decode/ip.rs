@@ -39,8 +39,8 @@ pub(super) fn decode_v4(data: &[u8]) -> Decoded {
     let total_len = usize::from(u16::from_be_bytes([header[2], header[3]]));
     // Shorter than the header: the card was to cut this segment and fill in the length.
     let end = if total_len < header_len { data.len() } else { total_len.min(data.len()) };
-    if u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_OFFSET != 0 {
-        return Decoded::OtherIp;
+    if u16::from_be_bytes([header[6], header[7]]) & FRAGMENT_BITS != 0 {
+        return Decoded::Fragment;
     }
     let (mut protocol, mut payload) = (header[9], &data[header_len..end]);
     if protocol == AUTHENTICATION {
@@ -76,18 +76,12 @@ pub(super) fn decode_v6(data: &[u8]) -> Decoded {
     let payload_len = usize::from(u16::from_be_bytes([header[4], header[5]]));
     // 0 is a length beyond 16 bits, or one that the card was to fill in.
     let end = if payload_len == 0 { rest.len() } else { payload_len.min(rest.len()) };
-    let (mut next, mut payload) = (header[6], &rest[..end]);
-    let protocol = loop {
-        let Ok(upper) = skip_extensions(next, payload) else {
-            return Decoded::Malformed;
-        };
-        (next, payload) = (upper.next, upper.payload);
-        match upper.fragment {
-            None => break next,
-            Some(Fragment { offset: 0, .. }) => {}
-            Some(_) => return Decoded::OtherIp,
-        }
+    let Ok(Upper { next: protocol, payload, fragment }) = skip_extensions(header[6], &rest[..end]) else {
+        return Decoded::Malformed;
     };
+    if fragment.is_some() {
+        return Decoded::Fragment;
+    }
     match transport::decode(protocol, payload) {
         transport::Found::Ports(ports) => Decoded::V6(Transport {
             source: address(header, 8),
@@ -256,8 +250,8 @@ pub(super) fn addresses_v6(data: &[u8]) -> Option<(u128, u128)> {
     (header[0] >> 4 == 6).then(|| (address(header, 8), address(header, 24)))
 }
 
-/// What stands behind the further headers of a first fragment, as [`decode_v4`] and [`decode_v6`] walk on: those of
-/// IPv4, or those of IPv6 behind the fragment header.
+/// What stands behind the further headers of a first fragment: those of IPv4, or those of IPv6 behind the fragment
+/// header.
 #[cold]
 pub(super) fn behind_first_fragment(is_v4: bool, mut next: u8, mut payload: &[u8]) -> Result<(u8, &[u8]), NoPacket> {
     if is_v4 {

@@ -110,6 +110,37 @@ fn further_headers_of_fragments_are_stepped_over() {
     }
 }
 
+/// Cut anywhere, a header is found once: in the first fragment or in the datagram.
+#[test]
+fn a_header_in_several_fragments_is_found_when_they_are_together() {
+    let tcp = [0, 7, 0, 80, 0, 0, 0, 1, 0, 0, 0, 0, 0x60, 2, 4, 0, 0, 0, 0, 0, 2, 4, 5, 180];
+    let udp = [0, 7, 0, 80, 0, 8, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let options = [&[TCP, 0, 1, 4, 0, 0, 0, 0][..], &tcp].concat();
+    for (protocol, payload, header) in [(TCP, &tcp[..], 20), (UDP, &udp, 8), (60, &options, 28)] {
+        for (size, backwards) in [(8, false), (8, true), (16, false), (16, true), (24, false)] {
+            let source = if protocol == 60 { V6 } else { V4 };
+            let mut pieces: Vec<_> = (payload.chunks(size).enumerate())
+                .map(|(at, piece)| fragment(source, at * size, piece, (at + 1) * size < payload.len()))
+                .map(|piece| Datagram { protocol, ..piece })
+                .collect();
+            let first = transport(&pieces[0]);
+            assert_eq!(first.is_ok(), size >= header, "{protocol} {size}");
+            if backwards {
+                pieces.reverse();
+            }
+            let mut bench = Bench::new();
+            let (last, before) = pieces.split_last().unwrap();
+            assert!(before.iter().all(|piece| bench.take(piece).is_none()));
+            if let Some(whole) = bench.table.fragment(1, 100, last, &mut bench.buffer) {
+                let found = whole.transport().map(|found| found.map(|it| (it.destination_port, it.hops)));
+                assert_eq!(found, (size < header).then_some(Ok((80, last.hops))), "{protocol} {size} {backwards}");
+            } else {
+                assert!(before.is_empty() && last.fragment.unwrap().more, "{protocol} {size} {backwards}");
+            }
+        }
+    }
+}
+
 #[test]
 fn v6_between_mapped_addresses_is_v6() {
     let mut payload = vec![UDP, 0, 1, 4, 0, 0, 0, 0];

@@ -328,7 +328,7 @@ pub(crate) fn agree(record: &Record<'_>) -> Result<(), TestCaseError> {
     prop_assert!(datagram.payload.len() <= record.data.len());
     prop_assert!(datagram.payload.len() + datagram.cut as usize <= record.wire_len as usize);
     if datagram.fragment.is_some() {
-        // Ports of first fragments are known to the one, whole datagrams only to the other.
+        prop_assert_eq!(plain, Decoded::Fragment);
         prop_assert_eq!(packet(0, 0, &datagram), Err(NoPacket::Other));
         return Ok(());
     }

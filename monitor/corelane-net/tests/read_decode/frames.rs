@@ -1,7 +1,7 @@
 //! Decoding frames: one packet, dressed in everything that may stand in front of it.
 
 use corelane_net::capture::{LinkType, Record};
-use corelane_net::decode::{Decoded, TCP, Transport, UDP, datagram, decode};
+use corelane_net::decode::{Decoded, TCP, Transport, UDP, datagram, datagram_at, decode, transport};
 
 const SYN: u8 = 0x02;
 
@@ -551,12 +551,10 @@ fn ipv4_fragments() {
         packet[6..8].copy_from_slice(&bits.to_be_bytes());
         on_ethernet(0x0800, &packet)
     };
-    assert_eq!(fragment(0x2000, &tcp()), v4_of(TCP));
     assert_eq!(fragment(0x8000, &tcp()), v4_of(TCP));
-    assert_eq!(fragment(0x2000, &tcp()[..8]), Decoded::Malformed);
-    for bits in [1, 0x2001, 0x1fff, 0x4001] {
-        assert_eq!(fragment(bits, &tcp()), Decoded::OtherIp);
-        assert_eq!(fragment(bits, &[]), Decoded::OtherIp);
+    for bits in [0x2000, 1, 0x2001, 0x1fff, 0x4001] {
+        assert_eq!(fragment(bits, &tcp()), Decoded::Fragment);
+        assert_eq!(fragment(bits, &[]), Decoded::Fragment);
     }
 }
 
@@ -579,8 +577,10 @@ fn ipv6_extension_headers() {
     }
     let authentication = [&[UDP, 4, 0, 0], &[7; 20][..], &udp()].concat();
     assert_eq!(on_ethernet(0x86dd, &v6(51, &authentication)), v6_of(UDP));
-    assert_eq!(on_ethernet(0x86dd, &v6(44, &fragment(TCP, 1, &tcp()))), v6_of(TCP));
-    assert_eq!(on_ethernet(0x86dd, &v6(44, &fragment(TCP, 0x0008, &tcp()))), Decoded::OtherIp);
+    assert_eq!(on_ethernet(0x86dd, &v6(44, &fragment(TCP, 0, &tcp()))), v6_of(TCP), "not one of several");
+    for bits in [0x0001, 0x0008, 0x0009] {
+        assert_eq!(on_ethernet(0x86dd, &v6(44, &fragment(TCP, bits, &tcp()))), Decoded::Fragment);
+    }
     assert_eq!(on_ethernet(0x86dd, &v6(44, &[TCP, 0, 0])), Decoded::Malformed);
     let chain = extension(43, 0, &extension(44, 2, &fragment(60, 0, &extension(51, 0, &authentication))));
     assert_eq!(on_ethernet(0x86dd, &v6(0, &chain)), v6_of(UDP));
@@ -603,10 +603,11 @@ fn authentication_headers_of_ipv4() {
         assert_eq!(on_ethernet(0x0800, &v4(51, &whole[..cut])), Decoded::Malformed, "{cut}");
     }
     // Of a fragment that is not the first it is no header.
-    for (bits, decoded) in [(0x2000_u16, v4_of(TCP)), (0x2001, Decoded::OtherIp), (1, Decoded::OtherIp)] {
+    for (bits, found) in [(0x2000_u16, Some((TCP, SYN))), (0x2001, None), (1, None)] {
         let mut packet = v4(51, &whole);
         packet[6..8].copy_from_slice(&bits.to_be_bytes());
-        assert_eq!(on_ethernet(0x0800, &packet), decoded, "{bits:x}");
+        let datagram = datagram_at(&packet, 0, 0).expect("a fragment");
+        assert_eq!(transport(&datagram).ok().map(|it| (it.protocol, it.flags)), found, "{bits:x}");
     }
     // Extension headers of IPv6 are none of IPv4.
     for other in [0, 43, 44, 60, 135] {

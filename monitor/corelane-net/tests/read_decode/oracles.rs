@@ -221,6 +221,9 @@ fn in_two_steps(link: LinkType, frame: &[u8]) -> Decoded {
     let Ok(datagram) = datagram_at(frame, located.at, 0) else { return Decoded::Malformed };
     let addresses = (datagram.source, datagram.destination, datagram.is_v4);
     assert_eq!(addresses, (located.source, located.destination, located.is_v4));
+    if datagram.fragment.is_some() {
+        return Decoded::Fragment;
+    }
     match transport(&datagram) {
         Ok(transport) if datagram.is_v4 => Decoded::V4(transport.to_v4()),
         Ok(transport) => Decoded::V6(transport),
@@ -262,10 +265,9 @@ fn same_headers(name: &str, frame: &[u8]) -> bool {
         return true;
     }
     // Where it stops, for cut options, a length that is not filled in or an extension header that it does not know, we
-    // may go on; and it opens neither MPLS nor first fragments.
-    let is_fragment = packet.ip_payload().is_some_and(|payload| payload.fragmented);
+    // may go on; and it does not open MPLS.
     let stops = packet.ip_payload().is_some_and(|payload| [135, 139, 140].contains(&payload.ip_number.0));
-    if packet.net.is_some() && packet.stop_err.is_none() && !is_fragment && !stops {
+    if packet.net.is_some() && packet.stop_err.is_none() && !stops {
         assert_eq!(ours, None, "{name}");
     }
     false

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use corelane_net::capture::{Options, ReadError, Reader};
-use corelane_net::decode::{Decoded, TCP, Transport, decode};
+use corelane_net::decode::{Decoded, TCP, Transport, datagram, decode, transport};
 
 use crate::captures_folder::captures;
 
@@ -53,7 +53,18 @@ fn count(file: &Path, options: &Options, step: usize) -> (Counters, Vec<ReadErro
         let read = reader.read(step, |record| {
             tally.counters.packets += 1;
             tally.counters.bytes += u64::from(record.wire_len);
-            match decode(record.link, record.data) {
+            let decoded = match decode(record.link, record.data) {
+                Decoded::Fragment => {
+                    let datagram = datagram(&record).expect("a fragment");
+                    match transport(&datagram) {
+                        Ok(packet) if datagram.is_v4 => Decoded::V4(packet.to_v4()),
+                        Ok(packet) => Decoded::V6(packet),
+                        Err(_) => Decoded::Fragment,
+                    }
+                }
+                decoded => decoded,
+            };
+            match decoded {
                 Decoded::V4(packet) => tally.packet(
                     false,
                     Transport {
@@ -67,6 +78,7 @@ fn count(file: &Path, options: &Options, step: usize) -> (Counters, Vec<ReadErro
                     },
                 ),
                 Decoded::V6(packet) => tally.packet(true, packet),
+                Decoded::Fragment => {}
                 Decoded::OtherIp => {}
                 Decoded::Undecoded => tally.counters.undecoded += 1,
                 Decoded::Malformed => tally.counters.malformed += 1,
