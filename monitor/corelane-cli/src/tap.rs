@@ -18,7 +18,7 @@ use share::{MOST_WAITING, Share};
 pub(crate) struct Tap {
     pub(crate) filter: Option<Filter>,
     pub(crate) copy: Option<CopyEnd>,
-    /// The clock of an analysis that goes on: the copy has the times that the analysis sees.
+    /// The clock of an analysis that goes on, as the copy tells at its end how far it was.
     pub(crate) steps: Option<Steps>,
 }
 
@@ -38,12 +38,12 @@ impl Tap {
 
     /// The record as it is analysed; `None` if the filter drops it.
     #[inline]
-    pub(crate) fn take<'a>(&mut self, mut record: Record<'a>) -> Option<Record<'a>> {
+    pub(crate) fn take<'a>(&mut self, record: Record<'a>) -> Option<Record<'a>> {
         if self.filter.as_ref().is_some_and(|filter| !filter.accepts(record.data, record.wire_len)) {
             return None;
         }
         if let Some(steps) = &mut self.steps {
-            record.time_ns = steps.packet(record.time_ns);
+            steps.packet(record.time_ns);
         }
         if let Some(copy) = &mut self.copy {
             copy.take(&record);
@@ -85,6 +85,7 @@ impl Tap {
 
     /// Ends the copy, with the packets that were received and dropped, if that is known.
     pub(crate) fn finish(&mut self, counts: Option<(u64, u64)>) {
+        self.steps.iter_mut().for_each(Steps::finish);
         let begun_ns = self.begun_ns();
         if let Some(copy) = &mut self.copy {
             copy.finish(begun_ns, counts);

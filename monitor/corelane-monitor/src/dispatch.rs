@@ -6,7 +6,7 @@ use crate::room;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, partition_v4, partition_v6};
-use crate::steps::Steps;
+use crate::steps::{Jumps, Steps};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{
     Closed, Decoded, Located, NoDatagram, NoPacket, TCP, Transport, Vlans, datagram_at, decode, decode_at, innermost,
@@ -124,23 +124,16 @@ impl Dispatcher {
         Dispatcher { steps: Steps::new(), ..Dispatcher::new(run, settings) }
     }
 
-    /// The time of a record, and time passes up to it. The second is set if that ends a step: where the next begins.
+    /// The clock of steps.
     #[inline(always)]
-    pub(crate) fn time(&mut self, time_ns: u64) -> (u64, Option<u64>) {
-        let begun_ns = self.pass(time_ns);
-        (time_ns.max(self.steps.begun_ns()), begun_ns)
-    }
-
-    /// No packet before this time follows. The result is set if that ends a step: where the next begins.
-    #[inline(always)]
-    pub(crate) fn pass(&mut self, time_ns: u64) -> Option<u64> {
-        self.steps.pass(time_ns).then(|| self.steps.begun_ns())
+    pub(crate) fn steps(&mut self) -> &mut Steps {
+        &mut self.steps
     }
 
     /// The time of the mark before a packet of this time, if one is due.
     #[inline(always)]
     pub(crate) fn marked(&self, time_ns: u64) -> u64 {
-        if self.steps == Steps::none() { time_ns } else { self.steps.begun_ns() }
+        if self.steps.is_none() { time_ns } else { self.steps.begun_ns() }
     }
 
     /// One that has seen the records of all of these.
@@ -157,7 +150,7 @@ impl Dispatcher {
             sum.malformed += other.malformed;
             sum.undecoded += other.undecoded;
             sum.times = (sum.times.0.min(other.times.0), sum.times.1.max(other.times.1));
-            sum.steps.pass(other.steps.begun_ns());
+            sum.steps.join(&other.steps);
             sum.fragments.counts.add(&other.fragments.counts());
             if let (Some(tunnels), Some(more)) = (&mut sum.tunnels, other.tunnels) {
                 tunnels.opened += more.opened;
@@ -358,9 +351,14 @@ impl Dispatcher {
         (self.packets > 0).then_some(self.times)
     }
 
-    /// The largest time of any record, at which the capture ends; 0 without records.
-    /// [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) needs it.
+    /// The largest time of any record, at which the capture ends; 0 without records. Where time passes in steps, the
+    /// largest in the last one. [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) needs it.
     pub fn max_time(&self) -> u64 {
-        self.times.1.max(self.steps.begun_ns())
+        if self.steps.is_none() { self.times.1 } else { self.steps.time(self.times.1) }
+    }
+
+    /// Times that steps did not believe.
+    pub(crate) fn jumps(&self) -> Jumps {
+        self.steps.jumps()
     }
 }

@@ -123,7 +123,7 @@ pub use settings::{Counting, Settings};
 pub use slot::{PARTITIONS, Slot, analyzer_of};
 pub use source::{Progress, Silence, Source};
 pub use state_report::{Content, Failure, StateReport};
-pub use steps::{STEP_NS, Steps};
+pub use steps::{Jumps, STEP_NS, Steps};
 pub use summary::{Style, grouped};
 pub use talkers::{Pair, Talker, Volume};
 pub use time::Timestamp;

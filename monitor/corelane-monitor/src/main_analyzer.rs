@@ -136,6 +136,7 @@ impl MainAnalyzer {
         report.undecoded = dispatcher.undecoded();
         report.times = dispatcher.times();
         report.tunnels = dispatcher.tunnels();
+        report.jumps = dispatcher.jumps();
         report.fragments = dispatcher.fragments();
         report.sources = self.top_sources.map(|n| {
             let mut top = Top::new(n);

@@ -4,6 +4,7 @@
 
 use crate::probe::Probe;
 use crate::room::Refused;
+use crate::steps::Jumps;
 use crate::talkers::{Pair, Talker};
 use corelane_net::defrag;
 use serde::Serialize;
@@ -164,6 +165,9 @@ pub struct Report {
     /// The groups of failures that such a run holds.
     #[serde(skip)]
     pub scan_groups: u64,
+    /// Times that such a run did not believe.
+    #[serde(skip)]
+    pub jumps: Jumps,
     /// Counts of fragments. TCP and UDP headers that lie in several are seen when their datagram is whole.
     #[serde(skip)]
     pub fragments: defrag::Counts,

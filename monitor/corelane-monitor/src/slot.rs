@@ -160,6 +160,13 @@ impl Slot {
         self.0[0]
     }
 
+    /// The same packet at this time; not for a second slot.
+    #[inline(always)]
+    pub(crate) const fn at(mut self, time_ns: u64) -> Slot {
+        self.0[0] = time_ns;
+        self
+    }
+
     /// The packet's length on the wire; not in a second slot.
     #[inline(always)]
     pub const fn wire_len(&self) -> u32 {

@@ -4,6 +4,7 @@ use crate::continuous::{ScanEvent, ScanState};
 use crate::probe::Probe;
 use crate::report::{Alert, Evicted, Report, SourceCounts, Timing, Tunnels};
 use crate::room::Refused;
+use crate::steps::Jumps;
 use crate::talkers::{Pair, Talker, Volume};
 use crate::time::Timestamp;
 use corelane_net::defrag;
@@ -92,6 +93,15 @@ impl Report {
             ("fragments", self.fragments.fragments, format!("of {}", plural(self.fragments.whole, "whole datagram"))),
             ("not whole", evicted + too_many_pieces + timed_out, "datagrams that lack fragments".to_owned()),
             ("bad fragments", malformed + cut + refused, "wrong, cut, or of a datagram with overlaps".to_owned()),
+        ] {
+            if count > 0 {
+                rows.push(row([left(name), number(count), left(what)]));
+            }
+        }
+        let Jumps { ahead, set_back, .. } = self.jumps;
+        for (name, count, what) in [
+            ("far ahead", ahead, "packets whose times are not believed"),
+            ("set back", set_back, "times that the clock went back"),
         ] {
             if count > 0 {
                 rows.push(row([left(name), number(count), left(what)]));

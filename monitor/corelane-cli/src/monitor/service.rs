@@ -6,7 +6,7 @@ use crate::interrupt::Requests;
 use crate::metrics::{By, Interface, Listener, Metrics, OutputState, Snapshot};
 use crate::notify::Notify;
 use crate::output::Condition;
-use corelane_monitor::{Captured, Findings, Report, Style, Timing};
+use corelane_monitor::{Captured, Findings, Jumps, Report, STEP_NS, Style, Timing};
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,6 +85,8 @@ pub(super) struct Service {
     every: u64,
     snapshots: u64,
     reports: usize,
+    /// Those that were told.
+    jumps: Jumps,
 }
 
 impl Service {
@@ -116,6 +118,7 @@ impl Service {
             every,
             snapshots: 0,
             reports: 0,
+            jumps: Jumps::default(),
         })
     }
 
@@ -162,6 +165,14 @@ impl Service {
     ) -> bool {
         let queue_fill = queue_fill.into_iter().map(|fill| ("analyzers".into(), fill)).collect();
         self.numbers.set(Snapshot { queue_fill, ..numbers(report, findings, outputs) });
+        let before = std::mem::replace(&mut self.jumps, report.jumps);
+        if before.ahead < report.jumps.ahead {
+            let more = report.jumps.ahead - before.ahead;
+            complain(format_args!("packets whose time was more than a minute ahead of the others: {more}"));
+        }
+        if before.set_back < report.jumps.set_back {
+            set_back(&report.jumps).into_iter().for_each(complain);
+        }
         self.report_if_asked(report);
         self.snapshots += 1;
         self.snapshots.is_multiple_of(self.every)
@@ -243,8 +254,16 @@ fn numbers(report: &Report, findings: &Findings, outputs: &[(String, Condition)]
             .map(|(name, count)| (name.into(), count))
             .collect(),
         outputs: outputs.iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
+        problems: set_back(&report.jumps).into_iter().collect(),
         ..Snapshot::default()
     }
+}
+
+/// That the clock was set back, and has not caught up.
+fn set_back(jumps: &Jumps) -> Option<String> {
+    let seconds = jumps.shift_ns.div_ceil(STEP_NS);
+    (seconds > 0)
+        .then(|| format!("the clock was set back: alerts have times that are {seconds} s later than the packets'"))
 }
 
 /// Adds what the capture says.

@@ -65,7 +65,7 @@ struct Ring {
 #[derive(Debug)]
 struct Owned {
     /// Its place in the order: the largest time of its ring up to it. The kernel takes the times a little before the
-    /// order, so they may go back. Both times are in the same step.
+    /// order, so they may go back.
     place_ns: u64,
     time_ns: u64,
     wire_len: u32,
@@ -94,7 +94,7 @@ impl Share {
         self.common.lock().copy.condition()
     }
 
-    /// Takes a record, with the time that the analysis sees.
+    /// Takes a record.
     #[inline]
     pub(super) fn take(&mut self, record: &Record<'_>) {
         self.passed_ns = self.passed_ns.max(record.time_ns);

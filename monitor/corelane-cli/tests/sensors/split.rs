@@ -1,6 +1,6 @@
 //! Captures in parts, as several taps would have seen them.
 
-use corelane_monitor::Steps;
+use corelane_monitor::STEP_NS;
 use corelane_net::capture::{LinkType, Options, Reader, Record};
 use corelane_net::decode::locate;
 use std::fs::File;
@@ -66,13 +66,14 @@ impl<W: Write> Capture<W> {
 pub(crate) fn split(capture: &Path, sensors: usize, folder: &Path) -> Vec<PathBuf> {
     let paths: Vec<_> = (0..sensors).map(|number| folder.join(format!("{sensors}-{number}.pcapng"))).collect();
     let mut parts: Vec<_> = paths.iter().map(|path| Capture::create(path)).collect();
-    let mut steps = Steps::new();
+    let mut begun_ns = 0;
     let mut reader = Reader::open(capture, &Options::default()).expect("a capture");
     loop {
         let put = |record: Record<'_>| {
             let sum = locate(record.link, record.data).map_or(0, |at| at.source.wrapping_add(at.destination));
             let part = &mut parts[(sum % sensors as u128) as usize];
-            part.put(steps.packet(record.time_ns), record.wire_len, record.link, record.data);
+            begun_ns = begun_ns.max(record.time_ns / STEP_NS * STEP_NS);
+            part.put(record.time_ns.max(begun_ns), record.wire_len, record.link, record.data);
         };
         if matches!(reader.read(1000, put), Ok(0)) {
             break;

@@ -4,6 +4,7 @@ use super::Events;
 use super::json::{self, key};
 use crate::findings::Findings;
 use crate::report::{Report, Tunnels};
+use crate::steps::{Jumps, STEP_NS};
 use corelane_net::protocol::Protocol;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -97,6 +98,8 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
     if let Some([syn, probes]) = report.scans {
         stats["corelane"]["scans"] = json!({ "syn": syn, "probes": probes, "groups": report.scan_groups });
         stats["corelane"]["evicted"] = json!(report.evicted);
+        let Jumps { ahead, set_back, shift_ns } = report.jumps;
+        stats["corelane"]["clock"] = json!({ "ahead": ahead, "set_back": set_back, "shift_s": shift_ns / STEP_NS });
     }
     let mut line = Vec::new();
     json::object(&mut line, |event| {

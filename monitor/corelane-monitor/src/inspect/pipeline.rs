@@ -1,7 +1,7 @@
 //! The stages of the second analysis as threads joined by queues, or one after the other.
 
 use super::Inspection;
-use super::collect::{Collector, StepEnd};
+use super::collect::{Collector, Found, StepEnd};
 use super::feed::{Credits, Feed, Marks};
 use super::item::{Frame, Item};
 use super::lines::Spares;
@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::source::{Progress, Silence, Source, read_ahead};
 use crate::steps::step_of;
 use corelane::spsc::{self, Consumer, Linked, Producer};
-use corelane_net::capture::Record;
+use corelane_net::capture::{LinkType, Record};
 use std::cell::RefCell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -172,7 +172,8 @@ impl Stages<'_> {
             let max_time = fronts.iter().map(|(clock, ..)| clock.dispatcher.max_time()).max().unwrap_or(0);
             let begun_ns = fronts.iter().map(|(clock, ..)| clock.dispatcher.begun_ns()).max().unwrap_or(0);
             for (clock, front, ends) in &mut fronts {
-                pass(clock, front, &mut |end| drop(ends.push(end)), progress, begun_ns);
+                let time_ns = begun_ns.saturating_sub(clock.dispatcher.jumps().shift_ns);
+                pass(clock, front, &mut |end| drop(ends.push(end)), progress, time_ns);
             }
             let packets = fronts.iter().map(|(clock, ..)| clock.dispatcher.packets()).collect();
             let _ = end.set((packets, max_time));
@@ -197,7 +198,7 @@ impl Stages<'_> {
             Some(_) => Dispatcher::in_steps(run, self.settings),
         };
         let every = self.continuous.map_or(u64::MAX, |continuous| continuous.snapshot_s.max(1));
-        Clock { dispatcher, every, next: every }
+        Clock { dispatcher, held: None, every, next: every }
     }
 
     /// Runs the first stage. `told` gets the end of each step before any other stage hears of it. The result comes
@@ -228,7 +229,7 @@ impl Stages<'_> {
                 let (clock, front, step_ended) = &mut *state.borrow_mut();
                 let before = (clock.dispatcher.packets(), clock.dispatcher.bytes());
                 let read = match front {
-                    Front::Items(feed) => read_items(source, clock, feed, step_ended, progress),
+                    Front::Items(feed) => read_items(source, clock, &mut Fed { feed, told: step_ended, progress }),
                     Front::Slots(shares, own) => read_slots(source, &mut clock.dispatcher, shares, &mut into(own)),
                 };
                 progress.add(clock.dispatcher.packets() - before.0, clock.dispatcher.bytes() - before.1);
@@ -239,7 +240,15 @@ impl Stages<'_> {
                 pass(clock, front, step_ended, progress, time_ns);
             },
         );
-        state.into_inner().0
+        let (mut clock, front, mut step_ended) = state.into_inner();
+        if let Front::Items(feed) = front
+            && let Some(held) = &clock.held
+        {
+            progress.add(1, held.wire_len.into());
+            clock.finish(&mut Fed { feed, told: &mut step_ended, progress });
+            feed.pause(clock.dispatcher.packets() + 1);
+        }
+        clock
     }
 
     /// A new run, with the memory that is to be ready before the first packet.
@@ -282,64 +291,93 @@ impl Stages<'_> {
         let spares = Spares::default();
         let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
         let collector = Collector::new(&[1], self.settings, self.continuous, &spares);
-        let state = RefCell::new((self.dispatcher(&run), stage, collector, Marks::default(), out));
+        let alone = Alone { stage, collector, marks: Marks::default(), payload: self.inspection.payload, out };
+        let state = RefCell::new((self.dispatcher(&run), alone));
         read(
             sources,
             progress,
             || false,
             damage,
             |source| {
-                let (clock, stage, collector, marks, out) = &mut *state.borrow_mut();
-                let read = read_ahead(source, READ, |mut record| {
-                    let end = clock.packet(&mut record);
-                    if !self.inspection.payload {
-                        // Nothing expires but with steps, and one look at the headers is enough.
-                        if let Some(end) = end {
-                            stage.mark(end.number, end.begun_ns, end.snapshot.is_some());
-                            collector.end(0, end);
-                        }
-                        let fragment = clock.dispatcher.packet(&record, stage);
-                        fragment.into_iter().for_each(|found| stage.packet(clock.dispatcher.packets(), &frame(found)));
-                        return;
-                    }
-                    let snapshot = end.as_ref().is_some_and(|end| end.snapshot.is_some());
-                    end.into_iter().for_each(|end| collector.end(0, end));
-                    let number = clock.dispatcher.packets() + 1;
-                    if let Some(time_ns) = marks.before(number, clock.dispatcher.marked(record.time_ns)) {
-                        stage.mark(number, time_ns, snapshot);
-                    }
-                    if let Some(found) = clock.dispatcher.locate(&record) {
-                        stage.packet(number, &frame(found));
-                    }
-                    if stage.waiting() >= ENOUGH {
-                        stage.send(&mut |harvest| collector.add(0, 0, harvest));
-                        collector.drain(&mut *out);
-                    }
-                });
-                stage.pass(clock.dispatcher.packets() + 1);
-                stage.send(&mut |harvest| collector.add(0, 0, harvest));
-                collector.drain(out);
+                let (clock, alone) = &mut *state.borrow_mut();
+                let read = read_ahead(source, READ, |record| clock.offer(&record, alone));
+                alone.stage.pass(clock.dispatcher.packets() + 1);
+                alone.send();
                 progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
                 read
             },
             |time_ns| {
-                let (clock, stage, collector, marks, out) = &mut *state.borrow_mut();
-                let Some(end) = clock.pass(time_ns) else { return };
-                let (number, snapshot) = (end.number, end.snapshot.is_some());
-                if let Some(time_ns) = marks.before(number, end.begun_ns) {
-                    stage.mark(number, time_ns, snapshot);
+                let (clock, alone) = &mut *state.borrow_mut();
+                if clock.pass(time_ns, alone) {
+                    // The next read may wait for long.
+                    alone.send();
                 }
-                collector.end(0, end);
-                // The next read may wait for long.
-                stage.send(&mut |harvest| collector.add(0, 0, harvest));
-                collector.drain(out);
             },
         );
-        let (Clock { dispatcher, .. }, mut stage, mut collector, _, mut out) = state.into_inner();
+        let (mut clock, mut alone) = state.into_inner();
+        clock.finish(&mut alone);
+        progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
+        let Alone { mut stage, mut collector, mut out, .. } = alone;
+        let Clock { dispatcher, .. } = clock;
         let out_of_stage = &mut |harvest| collector.add(0, 0, harvest);
         let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time(), out_of_stage);
         collector.drain(&mut out);
         collector.finish(&[dispatcher], vec![numbers], [None], out)
+    }
+}
+
+/// All stages in one thread.
+struct Alone<'a, F> {
+    stage: Stage<'a>,
+    collector: Collector<'a>,
+    marks: Marks,
+    payload: bool,
+    out: F,
+}
+
+impl<F: FnMut(Found<'_>)> Alone<'_, F> {
+    /// Gives out what was found.
+    fn send(&mut self) {
+        self.stage.send(&mut |harvest| self.collector.add(0, 0, harvest));
+        self.collector.drain(&mut self.out);
+    }
+}
+
+impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
+    #[inline(always)]
+    fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>) {
+        let Alone { stage, collector, marks, .. } = self;
+        if !self.payload {
+            // Nothing expires but with steps, and one look at the headers is enough.
+            if let Some(end) = end {
+                stage.mark(end.number, end.begun_ns, end.snapshot.is_some());
+                collector.end(0, end);
+            }
+            if let Some(found) = dispatcher.packet(record, stage) {
+                stage.packet(dispatcher.packets(), &frame(found));
+            }
+            return;
+        }
+        let snapshot = end.as_ref().is_some_and(|end| end.snapshot.is_some());
+        end.into_iter().for_each(|end| collector.end(0, end));
+        let number = dispatcher.packets() + 1;
+        if let Some(time_ns) = marks.before(number, dispatcher.marked(record.time_ns)) {
+            stage.mark(number, time_ns, snapshot);
+        }
+        if let Some(found) = dispatcher.locate(record) {
+            stage.packet(number, &frame(found));
+        }
+        if stage.waiting() >= ENOUGH {
+            self.send();
+        }
+    }
+
+    fn pass(&mut self, end: StepEnd) {
+        let (number, snapshot) = (end.number, end.snapshot.is_some());
+        if let Some(time_ns) = self.marks.before(number, end.begun_ns) {
+            self.stage.mark(number, time_ns, snapshot);
+        }
+        self.collector.end(0, end);
     }
 }
 
@@ -408,27 +446,49 @@ impl Front {
     }
 }
 
+/// Sends records to stages that decode them. `told` gets the end of each step first.
+struct Fed<'a, 'b, F> {
+    feed: &'a mut Feed,
+    told: &'b mut F,
+    progress: &'a Progress,
+}
+
+impl<F: FnMut(StepEnd)> Fed<'_, '_, F> {
+    fn end(&mut self, end: StepEnd) {
+        if end.snapshot.is_some() {
+            self.feed.ask(self.progress);
+        }
+        (self.told)(end);
+    }
+}
+
+impl<F: FnMut(StepEnd)> Take for Fed<'_, '_, F> {
+    #[inline(always)]
+    fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>) {
+        if let Some(end) = end {
+            self.end(end);
+        }
+        let place = dispatcher.locate(record);
+        self.feed.record(dispatcher.packets(), place, dispatcher.marked(record.time_ns));
+    }
+
+    fn pass(&mut self, end: StepEnd) {
+        let (number, begun_ns) = (end.number, end.begun_ns);
+        self.end(end);
+        self.feed.pass(number, begun_ns);
+    }
+}
+
 /// Reads some records for stages that decode them.
 #[inline]
 fn read_items<S: Source>(
     source: &mut S,
     clock: &mut Clock,
-    feed: &mut Feed,
-    step_ended: &mut impl FnMut(StepEnd),
-    progress: &Progress,
+    fed: &mut Fed<'_, '_, impl FnMut(StepEnd)>,
 ) -> Result<usize, S::Error> {
-    feed.records_in(source.memory());
-    let read = read_ahead(source, READ, |mut record| {
-        if let Some(end) = clock.packet(&mut record) {
-            if end.snapshot.is_some() {
-                feed.ask(progress);
-            }
-            step_ended(end);
-        }
-        let place = clock.dispatcher.locate(&record);
-        feed.record(clock.dispatcher.packets(), place, clock.dispatcher.marked(record.time_ns));
-    });
-    feed.pause(clock.dispatcher.packets() + 1);
+    fed.feed.records_in(source.memory());
+    let read = read_ahead(source, READ, |record| clock.offer(&record, fed));
+    fed.feed.pause(clock.dispatcher.packets() + 1);
     read
 }
 
@@ -448,43 +508,101 @@ fn read_slots<S: Source>(
 }
 
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass(clock: &mut Clock, front: &mut Front, step_ended: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
+fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
     // For slots it does not.
-    let Front::Items(feed) = front else { return };
-    let Some(end) = clock.pass(time_ns) else { return };
-    if end.snapshot.is_some() {
-        feed.ask(progress);
+    if let Front::Items(feed) = front {
+        clock.pass(time_ns, &mut Fed { feed, told, progress });
     }
-    let (number, begun_ns) = (end.number, end.begun_ns);
-    step_ended(end);
-    feed.pass(number, begun_ns);
+}
+
+/// What follows a clock: the packets that it believes, and the ends of steps.
+trait Take {
+    /// The next packet; `end` is set if a step has ended before it.
+    fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>);
+
+    /// A step has ended, though no packet came.
+    fn pass(&mut self, end: StepEnd);
 }
 
 /// The Dispatcher, and what the ends of steps need of it.
 struct Clock {
     dispatcher: Dispatcher,
+    /// The packet that waits until its time is believed.
+    held: Option<Held>,
     /// The seconds between two snapshots.
     every: u64,
     /// The step from which one is due.
     next: u64,
 }
 
-impl Clock {
-    /// Sets the time of a record. The result is set if time passes to another step.
-    #[inline(always)]
-    fn packet(&mut self, record: &mut Record<'_>) -> Option<StepEnd> {
-        let (time_ns, begun_ns) = self.dispatcher.time(record.time_ns);
-        record.time_ns = time_ns;
-        begun_ns.map(|begun_ns| self.end(begun_ns))
-    }
+/// A record of its own.
+struct Held {
+    time_ns: u64,
+    wire_len: u32,
+    link: LinkType,
+    data: Vec<u8>,
+}
 
-    /// No packet before this time follows.
-    fn pass(&mut self, time_ns: u64) -> Option<StepEnd> {
-        self.dispatcher.pass(time_ns).map(|begun_ns| self.end(begun_ns))
+impl Clock {
+    /// Gives a record to `taker`, behind the one that waits; or lets it wait.
+    #[inline(always)]
+    fn offer(&mut self, record: &Record<'_>, taker: &mut impl Take) {
+        if self.held.is_some() {
+            self.release(record.time_ns, taker);
+        }
+        let steps = self.dispatcher.steps();
+        let begun_ns = steps.begun_ns();
+        if !steps.packet(record.time_ns) {
+            return self.hold(record);
+        }
+        let end = self.end_since(begun_ns);
+        taker.take(&mut self.dispatcher, record, end);
     }
 
     #[cold]
-    fn end(&mut self, begun_ns: u64) -> StepEnd {
+    fn hold(&mut self, record: &Record<'_>) {
+        let Record { time_ns, wire_len, link, data } = *record;
+        self.held = Some(Held { time_ns, wire_len, link, data: data.to_vec() });
+    }
+
+    /// Takes the packet that waits, before one of this time.
+    #[cold]
+    #[inline(never)]
+    fn release(&mut self, next_ns: u64, taker: &mut impl Take) {
+        let Some(Held { time_ns, wire_len, link, data }) = self.held.take() else { return };
+        let begun_ns = self.dispatcher.begun_ns();
+        self.dispatcher.steps().settle(next_ns);
+        let end = self.end_since(begun_ns);
+        taker.take(&mut self.dispatcher, &Record { time_ns, wire_len, link, data: &data }, end);
+    }
+
+    /// No packet before this time follows. Says whether something was given to `taker`.
+    fn pass(&mut self, time_ns: u64, taker: &mut impl Take) -> bool {
+        let is_believed = self.held.as_ref().is_some_and(|held| held.time_ns <= time_ns);
+        if is_believed {
+            self.release(time_ns, taker);
+        }
+        let begun_ns = self.dispatcher.begun_ns();
+        self.dispatcher.steps().pass(time_ns);
+        let end = self.end_since(begun_ns);
+        let has_passed = end.is_some();
+        end.into_iter().for_each(|end| taker.pass(end));
+        is_believed || has_passed
+    }
+
+    /// No packet follows.
+    fn finish(&mut self, taker: &mut impl Take) {
+        self.release(u64::MAX, taker);
+    }
+
+    #[inline(always)]
+    fn end_since(&mut self, begun_ns: u64) -> Option<StepEnd> {
+        (self.dispatcher.begun_ns() != begun_ns).then(|| self.end())
+    }
+
+    #[cold]
+    fn end(&mut self) -> StepEnd {
+        let begun_ns = self.dispatcher.begun_ns();
         let is_due = step_of(begun_ns) >= self.next;
         if is_due {
             self.next = (step_of(begun_ns) / self.every + 1).saturating_mul(self.every);

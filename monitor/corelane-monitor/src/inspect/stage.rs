@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::source::LINE;
 use crate::state_report::{StateReport, TOGETHER};
-use crate::steps::{begin_of, ends_with, step_of};
+use crate::steps::{STEP_NS, begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
 use corelane::prefetch_read;
 use corelane_net::capture::LinkType;
@@ -219,6 +219,8 @@ pub(super) struct Stage<'a> {
     chunk: Option<Chunk>,
     /// The number of the last mark.
     marked: u64,
+    /// The times of the current step, or all: how much has passed when a packet comes is within them.
+    times: (u64, u64),
     /// All steps before this are over, and what was due in them is done.
     step: u64,
     passed: Key,
@@ -234,7 +236,8 @@ pub(super) struct Stage<'a> {
 /// Packets for the scan detector alone, which were counted.
 impl Sink for Stage<'_> {
     #[inline(always)]
-    fn slots<const N: usize>(&mut self, packet: [Slot; N]) {
+    fn slots<const N: usize>(&mut self, mut packet: [Slot; N]) {
+        packet[0] = packet[0].at(self.now(packet[0].time_ns()));
         let waiting = if N == 1 { &mut self.v4 } else { &mut self.v6 };
         waiting.push(&mut self.scans, packet);
     }
@@ -276,6 +279,7 @@ impl<'a> Stage<'a> {
             buffer: Vec::new(),
             chunk: None,
             marked: 0,
+            times: (0, u64::MAX),
             step: 0,
             passed: Key::default(),
             has_passed: false,
@@ -334,6 +338,12 @@ impl<'a> Stage<'a> {
         }
     }
 
+    /// How much time has passed when a packet of this time comes.
+    #[inline(always)]
+    fn now(&self, time_ns: u64) -> u64 {
+        time_ns.clamp(self.times.0, self.times.1)
+    }
+
     /// A packet of a partition that is this stage's. It is not passed before something follows: until then its chunk is
     /// held.
     #[inline]
@@ -349,7 +359,7 @@ impl<'a> Stage<'a> {
         }
         datagram.vlans = Vlans::of(frame.link, frame.data, outermost);
         if let Some(facts) = &mut self.facts {
-            facts.packet(frame.time_ns, datagram.protocol, frame.wire_len);
+            facts.packet(frame.time_ns.clamp(self.times.0, self.times.1), datagram.protocol, frame.wire_len);
             facts.wraps(frame.data, outermost, network);
         }
         if datagram.fragment.is_some() {
@@ -370,8 +380,9 @@ impl<'a> Stage<'a> {
             self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, found);
         }
         let mut buffer = std::mem::take(&mut self.buffer);
+        let now_ns = self.now(frame.time_ns);
         let partition = &mut self.cell(frame.partition).partition;
-        if let Some(whole) = partition.fragment(frame.time_ns, frame.wire_len, datagram, &mut buffer) {
+        if let Some(whole) = partition.fragment(now_ns, frame.wire_len, datagram, &mut buffer) {
             if let Some(found) = whole.transport() {
                 self.detect(frame.time_ns, whole.wire_len, datagram.is_v4, found);
             }
@@ -394,11 +405,12 @@ impl<'a> Stage<'a> {
     #[inline]
     fn converse(&mut self, number: u64, frame: &Frame<'_>, wire_len: u32, frames: u32, datagram: &Datagram<'_>) {
         self.cell(frame.partition);
+        let now_ns = self.now(frame.time_ns);
         let Some(cell) = &mut self.cells[usize::from(frame.partition)] else { return };
         let key = Key::packet(number, frame.partition);
         let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
         let (state, mut records) = cell.split(frame.partition, key, &self.inspection, lines, findings, facts);
-        state.whole(frame.time_ns, wire_len, frames, datagram, &mut records);
+        state.whole([now_ns, frame.time_ns], wire_len, frames, datagram, &mut records);
     }
 
     /// Counts a packet, and gives the scan detector what it needs of it.
@@ -443,6 +455,7 @@ impl<'a> Stage<'a> {
         self.v6.process(&mut self.scans);
         let Scanner::Stepped(detector) = &mut self.scans else { return };
         detector.pass(begun_ns);
+        self.times = (begun_ns, begun_ns.saturating_add(STEP_NS - 1));
         // At every mark and after all that expires, not when other partitions of this stage have something due.
         self.measure();
         while let Some(step) = self.next_due().filter(|&step| begin_of(step + 1) <= begun_ns) {

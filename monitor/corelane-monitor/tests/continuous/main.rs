@@ -4,6 +4,7 @@
 mod captures_folder;
 mod choices;
 mod facts;
+mod jumps;
 mod memory;
 #[allow(dead_code, reason = "shared with the tests of whole captures, which need more of it")]
 #[path = "../it/packets.rs"]

@@ -1,7 +1,7 @@
 //! Several rings, each with a Dispatcher of its own, find what one finds.
 
 use crate::captures_folder::captures;
-use crate::records::{Owned, Records, records_of, split, synthetic};
+use crate::records::{Owned, Records, of_one_clock, records_of, split, synthetic};
 use corelane_monitor::{
     Continuous, Findings, Found, Inspection, Job, Observer, Plan, Progress, Report, STEP_NS, Settings, Silence, Source,
 };
@@ -41,6 +41,7 @@ fn ran(run: impl FnOnce(&mut (dyn FnMut(Found<'_>) + Send)) -> Report) -> Ran {
 }
 
 fn compare(name: &str, records: &[Owned], settings: &Settings) {
+    let records = &of_one_clock(records);
     let job = |analyzers| Job {
         settings: settings.clone(),
         plan: Plan { analyzers, capacity: 64, ..Plan::default() },

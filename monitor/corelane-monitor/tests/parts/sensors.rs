@@ -3,7 +3,7 @@
 use crate::captures_folder::captures;
 use crate::choices::Choices;
 use crate::packets::{RST, SECOND, START, SYN, tcp};
-use crate::records::{Owned, Records, records_of, split, synthetic};
+use crate::records::{Owned, Records, of_one_clock, records_of, split, synthetic};
 use corelane_monitor::sensors::{Aggregator, Header, News, Refusal, SensorName, SensorNews, encode, shard_of};
 use corelane_monitor::{Continuous, Found, Job, Observer, Plan, Progress, ScanEvent, ScanState, Settings};
 use corelane_net::capture::{LinkType, Options, Reader};
@@ -100,6 +100,7 @@ fn aggregate(
 }
 
 fn compare(what: &str, records: &[Owned], settings: &Settings, choices: &mut Choices) -> usize {
+    let records = &of_one_clock(records);
     let (all, _) = monitor(Records(records.to_vec(), 0), settings, 0, 0);
     for sensors in [1, 2, 5] {
         let batches: Vec<_> = (split(records, sensors).into_iter().enumerate())

@@ -1,6 +1,6 @@
 //! Records in memory, and their parts.
 
-use corelane_monitor::{Source, Steps};
+use corelane_monitor::{STEP_NS, Source};
 use corelane_net::capture::{LinkType, Reader, Record};
 use corelane_net::decode::locate;
 use corelane_net::synth::{self, Config, Generator};
@@ -27,15 +27,24 @@ pub(crate) fn record((time_ns, wire_len, link, data): &Owned) -> Record<'_> {
     Record { time_ns: *time_ns, wire_len: *wire_len, link: *link, data }
 }
 
+/// The records with times of one clock, as those of an interface have: a late one has the time at which the step of the
+/// latest one before it began.
+pub(crate) fn of_one_clock(records: &[Owned]) -> Vec<Owned> {
+    let mut begun_ns = 0;
+    let mut records = records.to_vec();
+    for (time_ns, ..) in &mut records {
+        begun_ns = begun_ns.max(*time_ns / STEP_NS * STEP_NS);
+        *time_ns = begun_ns.max(*time_ns);
+    }
+    records
+}
+
 /// Splits the records as an interface does: by their addresses, in both directions alike.
 pub(crate) fn split(records: &[Owned], rings: usize) -> Vec<Records> {
-    let mut steps = Steps::new();
     let mut split: Vec<_> = (0..rings).map(|_| Records(Vec::new(), 0)).collect();
     for (time_ns, wire_len, link, data) in records {
         let sum = locate(*link, data).map_or(0, |at| at.source.wrapping_add(at.destination));
-        // One clock for all, as there is for an interface.
-        let time_ns = steps.packet(*time_ns);
-        split[(sum % rings as u128) as usize].0.push((time_ns, *wire_len, *link, data.clone()));
+        split[(sum % rings as u128) as usize].0.push((*time_ns, *wire_len, *link, data.clone()));
     }
     split
 }

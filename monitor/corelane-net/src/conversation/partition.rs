@@ -46,9 +46,9 @@ impl<A: Application> Partition<A> {
         observer: &mut impl Observer<A>,
     ) {
         if datagram.fragment.is_none() {
-            self.whole(time_ns, wire_len, 1, datagram, observer);
+            self.whole([time_ns; 2], wire_len, 1, datagram, observer);
         } else if let Some(whole) = self.fragment(time_ns, wire_len, datagram, buffer) {
-            self.whole(time_ns, whole.wire_len, whole.frames, &whole.datagram, observer);
+            self.whole([time_ns; 2], whole.wire_len, whole.frames, &whole.datagram, observer);
         }
     }
 
@@ -68,11 +68,12 @@ impl<A: Application> Partition<A> {
         self.fragments.fragment(time_ns, wire_len, datagram, buffer)
     }
 
-    /// Takes a datagram that is no fragment, and came in so many frames of `wire_len` bytes together.
+    /// Takes a datagram that is no fragment, and came in so many frames of `wire_len` bytes together. The times are how
+    /// much has passed, and that of the datagram, as [`Conversations::packet_at`] needs them.
     #[inline]
     pub fn whole(
         &mut self,
-        time_ns: u64,
+        [now_ns, time_ns]: [u64; 2],
         wire_len: u32,
         frames: u32,
         datagram: &Datagram<'_>,
@@ -81,7 +82,7 @@ impl<A: Application> Partition<A> {
         match packet(time_ns, wire_len, datagram) {
             Ok(mut packet) => {
                 packet.frames = frames;
-                self.conversations.packet(&packet, observer);
+                self.conversations.packet_at(now_ns, &packet, observer);
             }
             Err(NoPacket::Other) => self.others += 1,
             Err(NoPacket::Malformed) => self.malformed += 1,

@@ -288,6 +288,8 @@ impl<A: Application> Extra<A> {
 pub(super) struct Shared<F> {
     pub(super) limits: Limits,
     pub(super) counts: Counts,
+    /// How much time has passed, by which all is judged that waits.
+    pub(super) now_ns: u64,
     /// The cost of all pieces.
     pub(super) held: usize,
     /// Whether an application was called since the caller last cleared this.
@@ -499,8 +501,9 @@ impl<A: Application> Turn<'_, A> {
 
     /// Keeps the new ones of bytes behind a hole.
     fn insert(&mut self, start: u32, payload: &[u8]) {
-        let Self { stream, shared, time_ns, .. } = self;
-        let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(*time_ns));
+        let Self { stream, shared, .. } = self;
+        let now_ns = shared.now_ns;
+        let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(now_ns));
         let place = |sequence: u32| sequence.wrapping_sub(stream.next);
         let (from, end) = (place(start), place(start) + payload.len() as u32);
         let mut at = waiting.pieces.partition_point(|piece| place(piece.end()) <= from);
@@ -569,8 +572,8 @@ impl<A: Application> Turn<'_, A> {
 
     #[cold]
     fn wait_for_fin(&mut self, sequence: u32) {
-        let time_ns = self.time_ns;
-        let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(time_ns));
+        let now_ns = self.shared.now_ns;
+        let waiting = self.extra.waiting[self.side.index()].get_or_insert_with(|| Waiting::new(now_ns));
         if waiting.fin.is_some() {
             return;
         }
@@ -607,7 +610,7 @@ impl<A: Application> Turn<'_, A> {
         if !self.marks.has(ACKED)
             && let Some(waiting) = self.waiting()
             && !waiting.pieces.is_empty()
-            && self.time_ns.saturating_sub(waiting.since_ns) >= limit
+            && self.shared.now_ns.saturating_sub(waiting.since_ns) >= limit
         {
             self.shared.counts.holes_timed_out += 1;
             self.give_up_first();
@@ -685,9 +688,8 @@ impl<A: Application> Turn<'_, A> {
             let piece = self.take_first();
             self.deliver(&piece);
         }
-        let time_ns = self.time_ns;
         if let Some(waiting) = &mut self.extra.waiting[self.side.index()] {
-            waiting.since_ns = time_ns;
+            waiting.since_ns = self.shared.now_ns;
         }
     }
 

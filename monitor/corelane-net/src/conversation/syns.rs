@@ -37,6 +37,8 @@ pub(super) struct Syn {
     pub(super) payload: Box<[u8]>,
     /// The tunnel that it came through, with its source on the sender's side, as far as it is kept.
     pub(super) tunnel: Option<Box<Tunnel>>,
+    /// How much time had passed when it came; the other times are those of the packets.
+    since_ns: u64,
     pub(super) first_ns: u64,
     pub(super) last_ns: u64,
     pub(super) sequence: u32,
@@ -102,13 +104,19 @@ impl Syns {
     }
 
     /// Records a SYN. Returns whether memory was reserved for it, and what made way and was not told.
-    pub(super) fn remember(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>) -> (bool, Option<Syn>) {
+    pub(super) fn remember(
+        &mut self,
+        key: &Key,
+        sender: Sender,
+        now_ns: u64,
+        packet: &Packet<'_>,
+    ) -> (bool, Option<Syn>) {
         let Packet { time_ns, sequence, frames, wire_len: bytes, payload, .. } = *packet;
         let before = self.reserved_bytes();
         if self.places.is_empty() {
             self.places = vec![None; self.count].into();
         }
-        let age = |&place: &usize| self.places[place].as_ref().map(|syn| syn.first_ns);
+        let age = |&place: &usize| self.places[place].as_ref().map(|syn| syn.since_ns);
         // A free place counts as the oldest; of several, the first.
         let place = self.find(key).or_else(|| self.places(key).min_by_key(age)).unwrap_or(0);
         let mut gone = None;
@@ -121,14 +129,15 @@ impl Syns {
             old => {
                 self.kept -= old.as_ref().map_or(0, Syn::kept);
                 let (key, payload, tunnel) = (*key, payload.into(), Tunnel::of(packet.outermost).map(Box::new));
-                let (first_ns, last_ns, told) = (time_ns, time_ns, false);
-                let mut syn = Syn { key, payload, tunnel, first_ns, last_ns, sequence, frames, bytes, sender, told };
+                let (since_ns, first_ns, last_ns, told) = (now_ns, time_ns, time_ns, false);
+                let mut syn =
+                    Syn { key, payload, tunnel, since_ns, first_ns, last_ns, sequence, frames, bytes, sender, told };
                 if self.kept + syn.kept() > size_of::<Option<Syn>>() * self.count {
                     (syn.payload, syn.tunnel) = (Box::default(), None);
                 }
                 self.kept += syn.kept();
                 gone = old.replace(syn).filter(|old| !old.told);
-                self.due_ns = self.due_ns.min(due(time_ns));
+                self.due_ns = self.due_ns.min(due(now_ns));
             }
         }
         (self.reserved_bytes() > before, gone)
@@ -146,19 +155,19 @@ impl Syns {
         }
         self.due_ns = u64::MAX;
         for syn in self.places.iter_mut().flatten().filter(|syn| !syn.told) {
-            if due(syn.first_ns) <= now_ns {
+            if due(syn.since_ns) <= now_ns {
                 syn.told = true;
                 tell(syn);
             } else {
-                self.due_ns = self.due_ns.min(due(syn.first_ns));
+                self.due_ns = self.due_ns.min(due(syn.since_ns));
             }
         }
     }
 
     /// The trace of a SYN of this conversation for a packet of this time, if there is one. Only times of the
     /// conversation itself are compared: when others of the partition come has nothing to do with it.
-    pub(super) fn get(&self, key: &Key, time_ns: u64) -> Option<&Syn> {
-        self.places[self.find(key)?].as_ref().filter(|syn| time_ns.saturating_sub(syn.first_ns) < FRESH)
+    pub(super) fn get(&self, key: &Key, now_ns: u64) -> Option<&Syn> {
+        self.places[self.find(key)?].as_ref().filter(|syn| now_ns.saturating_sub(syn.since_ns) < FRESH)
     }
 
     /// Takes the same out, whatever its time is.
@@ -175,9 +184,9 @@ impl Syns {
     }
 }
 
-/// The time at which an attempt is over that began at `first_ns`.
-fn due(first_ns: u64) -> u64 {
-    first_ns.saturating_add(FRESH).checked_next_multiple_of(ROUND).unwrap_or(u64::MAX - 1)
+/// The time at which an attempt is over that began at `since_ns`.
+fn due(since_ns: u64) -> u64 {
+    since_ns.saturating_add(FRESH).checked_next_multiple_of(ROUND).unwrap_or(u64::MAX - 1)
 }
 
 #[cfg(test)]
@@ -212,7 +221,7 @@ mod tests {
     fn remember(syns: &mut Syns, host: u32, time_ns: u64, payload: &[u8]) -> bool {
         let packet = syn(host, time_ns, payload);
         let (key, sender) = Key::of(&packet);
-        syns.remember(&key, sender, &packet).0
+        syns.remember(&key, sender, time_ns, &packet).0
     }
 
     #[test]

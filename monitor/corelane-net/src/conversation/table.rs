@@ -100,6 +100,7 @@ impl<A: Application> Conversations<A> {
             shared: Shared {
                 limits: *limits,
                 counts: Counts::default(),
+                now_ns: 0,
                 held: 0,
                 called: false,
                 found: A::Found::default(),
@@ -143,7 +144,15 @@ impl<A: Application> Conversations<A> {
     /// Takes a packet. All packets of a conversation have to come here, in the order of the capture.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
-        self.clock = self.clock.max(packet.time_ns);
+        self.packet_at(packet.time_ns, packet, observer);
+    }
+
+    /// The same for a packet whose time may be wrong: so much time has passed, in nanoseconds since the epoch, by which
+    /// all is judged that waits. Conversations and their bytes keep the packet's own time.
+    #[inline]
+    pub fn packet_at(&mut self, now_ns: u64, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
+        self.clock = self.clock.max(now_ns);
+        self.shared.now_ns = now_ns;
         let (key, sender) = Key::of(packet);
         let hash = self.hash(&key);
         let found = self.index.find(hash, |number| self.entries.get(number).conversation.key().equals(&key));
@@ -183,6 +192,7 @@ impl<A: Application> Conversations<A> {
     /// chooses where marks lie among the packets; the same places give the same result.
     pub fn expire(&mut self, mark_ns: u64, observer: &mut impl Observer<A>) {
         self.clock = self.clock.max(mark_ns);
+        self.shared.now_ns = self.clock;
         // Backwards, as a conversation that is done leaves the list, and the last one takes its place.
         for at in (0..self.holding.len()).rev() {
             let number = self.holding[at];
@@ -306,7 +316,7 @@ impl<A: Application> Conversations<A> {
             control == SYN | ACK
                 && conversation.has_started(side)
                 && packet.sequence.wrapping_add(1) != expected
-                && self.syns.get(key, packet.time_ns).is_some_and(is_answered)
+                && self.syns.get(key, self.shared.now_ns).is_some_and(is_answered)
         };
         if anew {
             self.remove(number, Reason::Replaced, observer);
@@ -322,7 +332,7 @@ impl<A: Application> Conversations<A> {
     }
 
     fn remember_syn(&mut self, key: &Key, sender: Sender, packet: &Packet<'_>, observer: &mut impl Observer<A>) {
-        let (grown, gone) = self.syns.remember(key, sender, packet);
+        let (grown, gone) = self.syns.remember(key, sender, self.shared.now_ns, packet);
         if let Some(syn) = gone {
             attempted(&syn, None, observer);
         }
@@ -361,7 +371,7 @@ impl<A: Application> Conversations<A> {
             self.shared.counts.strays += 1;
             // RFC 9293, 3.10.7.3: it acknowledges the SYN.
             if control == RST | ACK
-                && self.syns.get(key, packet.time_ns).is_some_and(is_answered)
+                && self.syns.get(key, self.shared.now_ns).is_some_and(is_answered)
                 && let Some(syn) = self.syns.take(key).filter(|syn| !syn.is_told())
             {
                 attempted(&syn, Some(packet), observer);
@@ -369,7 +379,7 @@ impl<A: Application> Conversations<A> {
             return None;
         }
         let answers = control == SYN | ACK;
-        let is_fresh = self.syns.get(key, packet.time_ns).is_some_and(|syn| !answers || is_answered(syn));
+        let is_fresh = self.syns.get(key, self.shared.now_ns).is_some_and(|syn| !answers || is_answered(syn));
         let syn = self.syns.take(key).filter(|_| is_fresh);
         let originator = match &syn {
             Some(syn) => syn.sender,
