@@ -54,6 +54,9 @@ pub enum ScanState {
 /// The failures that one answer outweighs.
 const FAILURES_TO_ONE: usize = groups::ONE_OF as usize - 1;
 
+/// The list of a step takes as much as so many of twice a report's size: its place, and the four that it begins with.
+const STEP_ROOM: u64 = 3;
+
 /// Source, kind and target.
 type Key = (IpAddr, Option<Probe>, Target);
 
@@ -173,6 +176,18 @@ impl Scans {
             let (due, keys) = due.remove_entry();
             keys.into_iter().for_each(|key| self.look(key, due, &mut events));
         }
+        give_out(events, news);
+    }
+
+    /// Counts all that waits, by this time at the latest: there is no room for more. Later reports of the same steps
+    /// count behind them.
+    #[cold]
+    pub(crate) fn count_early(&mut self, time_ns: u64, news: impl FnMut(ScanEvent)) {
+        let mut events = Vec::new();
+        for reports in self.pending.values_mut() {
+            reports.iter_mut().for_each(|report| *report = report.not_after(time_ns));
+        }
+        self.count_until(u64::MAX, &mut events);
         give_out(events, news);
     }
 
@@ -342,6 +357,11 @@ impl Scans {
     /// The number of reports whose step is not over.
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting
+    }
+
+    /// The same and, as so many reports, what the list of each step takes beside them.
+    pub(crate) fn waiting_room(&self) -> u64 {
+        self.waiting + STEP_ROOM * self.pending.len() as u64
     }
 
     /// How many groups were given up for want of memory.

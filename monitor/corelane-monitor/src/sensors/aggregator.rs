@@ -182,7 +182,7 @@ pub struct Aggregator {
     begun_ns: u64,
     /// Those before this time may end though no sensor is waited for.
     alone_ns: u64,
-    /// So many reports may wait.
+    /// So many reports may wait, or steps in place of three.
     most_waiting: u64,
 }
 
@@ -424,23 +424,25 @@ impl Aggregator {
     /// If more reports wait then than there is room for, the sensors that hold them back are left out. That is all that
     /// is done then, and `true` comes back: one who would decide the same after a restart takes a
     /// [snapshot](Self::snapshot) before the next call, which lets the steps end that waited for them.
+    ///
+    /// If no sensor holds them back, as those that wait are a flood or are dated ahead, they count at once, by the
+    /// latest time of all sensors. After a restart they may count at other times.
     pub fn advance(&mut self, mut news: impl FnMut(News)) -> bool {
-        let Some(begun_ns) = self.present().map(|(_, sensor)| sensor.begun_ns).min() else {
-            self.pass(self.alone_ns, &mut news);
-            return false;
-        };
-        self.pass(begun_ns, &mut news);
-        let waiting = self.waiting();
-        if waiting <= self.most_waiting {
+        let begun_ns = self.present().map(|(_, sensor)| sensor.begun_ns).min();
+        self.pass(begun_ns.unwrap_or(self.alone_ns), &mut news);
+        if self.scans.waiting_room() <= self.most_waiting {
             return false;
         }
-        let (behind, others): (Vec<_>, Vec<_>) = self.present().partition(|(_, sensor)| sensor.begun_ns == begun_ns);
         // One that is so close would be back at once.
-        let is_close = |sensor: &Sensor| sensor.begun_ns <= begun_ns.saturating_add(LET_IN_CLOSE_NS);
-        if others.iter().all(|(_, sensor)| is_close(sensor)) {
+        let is_close = |sensor: &Sensor| Some(sensor.begun_ns) <= begun_ns.map(|it| it.saturating_add(LET_IN_CLOSE_NS));
+        if self.present().all(|(_, sensor)| is_close(sensor)) {
+            let end_ns = self.sensors.values().map(|sensor| sensor.begun_ns).max().unwrap_or(0).max(self.begun_ns);
+            self.scans.count_early(end_ns, |scan| news(News::Scan(scan)));
             return false;
         }
-        let behind: Vec<_> = behind.into_iter().map(|(name, _)| name.clone()).collect();
+        let behind = self.present().filter(|(_, sensor)| Some(sensor.begun_ns) == begun_ns);
+        let behind: Vec<_> = behind.map(|(name, _)| name.clone()).collect();
+        let waiting = self.waiting();
         behind.iter().for_each(|name| self.leave(name, waiting, LET_IN_CLOSE_NS, &mut news));
         true
     }
@@ -680,7 +682,8 @@ mod tests {
     #[test]
     fn one_that_is_behind_is_left_out_when_there_is_no_room_to_wait_and_comes_back_when_it_has_come_up() {
         let mut aggregator = aggregator(&["a", "bb", "ccc"]);
-        aggregator.most_waiting = 4;
+        // Four failures, each of a step of its own.
+        aggregator.most_waiting = 16;
         let (mut a, mut b, mut c) =
             (Scanned::new("a", 1, 200), Scanned::new("bb", 1, 199), Scanned::new("ccc", 1, 205));
         for sensor in [&mut a, &mut b, &mut c] {
@@ -694,12 +697,50 @@ mod tests {
         // Three seconds behind it would be left out again.
         assert_eq!(seconds(&mut aggregator, &mut b, 1), Vec::<String>::new());
         assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 202: Back { late: 2 }"]);
-        // One that is alone waits for no other, however much it has brought.
+        // One that is alone waits for no other.
         for sensor in ["a", "ccc"] {
             aggregator.leave_out(&name(sensor), drop);
         }
         assert_eq!(seconds(&mut aggregator, &mut b, 2), Vec::<String>::new());
         assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (5, 204 * STEP_NS));
+    }
+
+    /// Failures dated ahead, in batches behind which more of the same time follow, wait for no sensor that could be
+    /// left out. They count early, whoever else is there.
+    #[test]
+    fn no_more_waits_than_there_is_room_for_and_what_is_dated_ahead_counts_early() {
+        for others in [&["bb"][..], &[]] {
+            let mut aggregator = aggregator(&[]);
+            aggregator.most_waiting = 100;
+            let (mut evil, mut b) = (Scanned::new("evil", 1, 300), Scanned::new("bb", 1, 300));
+            seconds(&mut aggregator, &mut evil, 1);
+            others.iter().for_each(|_| drop(seconds(&mut aggregator, &mut b, 1)));
+            if others.is_empty() {
+                aggregator.leave_out(&name("evil"), drop);
+            }
+            let mut scans = 0;
+            for number in 0..100 {
+                evil.header.since_ns = 301 * STEP_NS;
+                // Some of one second, some of many.
+                let ahead = |port: u16| 302 + if number % 2 == 0 { 0 } else { u64::from(port) };
+                let mut reports: Vec<_> = (0..50)
+                    .map(|port| {
+                        let tried = Tried { source: number, destination: 7, port, probe: None };
+                        StateReport::v4(tried, ahead(port) * STEP_NS, FAILED)
+                    })
+                    .collect();
+                let mut batch = Vec::new();
+                let mut header = Header { more: true, ..evil.header.clone() };
+                encode(&mut header, &mut reports, |_, bytes| batch.extend_from_slice(bytes));
+                // Encoded without a rest, it says that there is none.
+                batch[4] |= 1;
+                (evil.header.sequence, evil.header.before) = (header.sequence, header.before);
+                scans += said(&mut aggregator, &batch).iter().filter(|news| news.starts_with("scan")).count();
+                assert!(aggregator.waiting() <= 100 && aggregator.scans.waiting_room() <= 100, "{number}");
+            }
+            assert!(scans > 90, "{scans}");
+            assert_eq!(aggregator.begun_ns(), 301 * STEP_NS);
+        }
     }
 
     #[test]
