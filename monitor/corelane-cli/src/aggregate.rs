@@ -221,18 +221,18 @@ impl Run {
         Ok(())
     }
 
-    /// Leaves out sensors that have been silent for too long.
+    /// Leaves out sensors that have been silent or behind for too long.
     fn look_at_clock(&mut self, now: Instant, arguments: &AggregateArguments) {
         let timeout = arguments.sensor_timeout;
         let Run { engine, aggregator: Some(aggregator), output, silence, .. } = self else { return };
-        let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).map(|it| it.sensor).collect();
-        let silent = silence.look(now, engine.is_caught_up(), timeout, present);
-        for sensor in &silent {
-            aggregator.leave_out(sensor, |news| output.write(&news));
+        let present: Vec<_> = aggregator.sensors().filter(|sensor| sensor.is_present).collect();
+        let out = silence.look((now, sensor_input::now_ns()), engine.is_caught_up(), timeout, &present);
+        for (sensor, behind_ns) in &out {
+            aggregator.leave_out(sensor, *behind_ns, |news| output.write(&news));
         }
         // What those that were left out have held back is reported, though there are no others.
         let goes_on = silence.is_total(timeout, now) && aggregator.go_on_alone();
-        if !silent.is_empty() || goes_on {
+        if !out.is_empty() || goes_on {
             // What the clock has decided is not decided again after a restart.
             self.store(arguments);
             self.is_new = true;

@@ -7,7 +7,8 @@ pub(crate) use clocks::Clocks;
 
 use crate::exit::complain;
 use crate::sensors::{Connection, Engine, Files, NatsOptions, Place, nats_engine};
-use corelane_monitor::sensors::{BatchError, Refusal, SensorName};
+use corelane_monitor::STEP_NS;
+use corelane_monitor::sensors::{BatchError, Refusal, SensorCounts, SensorName};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -54,6 +55,11 @@ pub(crate) fn latest_ns(now_ns: u64) -> u64 {
     now_ns.saturating_add(AHEAD_NS)
 }
 
+/// The latest epoch that a run may have.
+pub(crate) fn latest_epoch(now_ns: u64) -> u64 {
+    latest_ns(now_ns) / STEP_NS
+}
+
 /// Ignored batches, by reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals(pub(crate) BTreeMap<&'static str, u64>);
@@ -92,18 +98,26 @@ fn why(refusal: &Refusal) -> String {
         Refusal::Stranger(sensor) => format!("--expect does not name its sensor {sensor}"),
         Refusal::OtherName(sensor) => format!("it names sensor {sensor}, and another sensor sent it"),
         Refusal::Future(sensor) => {
-            format!("the clock of {sensor} is more than {} s ahead of the local clock", AHEAD.as_secs())
+            format!(
+                "the clock of {sensor} is, or was at its start, more than {} s ahead of the local clock",
+                AHEAD.as_secs()
+            )
         }
     }
 }
 
-/// Which sensors are silent. While batches may be there that were not read, silence means nothing.
+/// Which sensors are silent, or behind. While batches may be there that were not read, that means nothing.
+///
+/// A sensor on an interface is behind that has not passed the time that the local clock had a while ago, where another
+/// one has. Where none has, they read captures, or all are late, and there is nothing to be compared.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     /// When the last batch of a sensor came, or the sensor was known to be missing.
     last_received: BTreeMap<SensorName, Instant>,
     /// Since when all batches are read.
     caught_up: Option<Instant>,
+    /// Since when there is always a sensor that is behind: not the same one, or names would take turns.
+    behind: Option<Instant>,
 }
 
 impl Silence {
@@ -111,28 +125,36 @@ impl Silence {
         self.last_received.insert(sensor, Instant::now());
     }
 
-    /// Those that are present, and have been silent for so long. Each look counts: it says whether all is read by now.
+    /// Those that are present, and have been silent or behind for so long, with the nanoseconds that they are behind;
+    /// 0 if silent. `here_ns` is the local clock. Each look counts: it says whether all is read by now.
     pub(crate) fn look(
         &mut self,
-        now: Instant,
+        (now, here_ns): (Instant, u64),
         is_caught_up: bool,
         timeout: Duration,
-        present: impl IntoIterator<Item = SensorName>,
-    ) -> Vec<SensorName> {
+        present: &[SensorCounts],
+    ) -> Vec<(SensorName, u64)> {
         match is_caught_up {
             true => drop(self.caught_up.get_or_insert(now)),
             false => self.caught_up = None,
         }
-        let mut silent = Vec::new();
-        for sensor in present {
-            let last = self.last_received.entry(sensor.clone()).or_insert(now);
+        let since_ns = here_ns.saturating_sub(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
+        let is_behind = |sensor: &SensorCounts| sensor.begun_ns < since_ns;
+        let some_are = is_caught_up && present.iter().any(is_behind) && !present.iter().all(is_behind);
+        self.behind = some_are.then(|| self.behind.unwrap_or(now));
+        let too_long = self.behind.is_some_and(|since| now - since >= timeout);
+        let mut out = Vec::new();
+        for counts in present {
+            let last = self.last_received.entry(counts.sensor.clone()).or_insert(now);
             if !is_caught_up {
                 *last = now;
             } else if now - *last >= timeout {
-                silent.push(sensor);
+                out.push((counts.sensor.clone(), 0));
+            } else if too_long && is_behind(counts) {
+                out.push((counts.sensor.clone(), here_ns - counts.begun_ns));
             }
         }
-        silent
+        out
     }
 
     /// Whether all batches have been read for so long.
@@ -150,14 +172,59 @@ impl Silence {
 mod tests {
     use super::*;
 
+    fn name(name: &str) -> SensorName {
+        name.parse().unwrap()
+    }
+
+    fn present(sensor: &str, begun_ns: u64) -> SensorCounts {
+        let sensor = name(sensor);
+        SensorCounts { sensor, begun_ns, batches: 0, reports: 0, late: 0, is_present: true, has_ended: false }
+    }
+
+    /// Seconds of the local clock, each with those that each sensor has passed; all have sent a moment ago.
+    fn behind(looks: &[(u64, &[u64])]) -> Vec<(u64, String, u64)> {
+        let (second, begin) = (1_000_000_000, Instant::now());
+        let (mut silence, mut out) = (Silence::default(), Vec::new());
+        for &(at, begun) in looks {
+            let now = begin + Duration::from_secs(at);
+            let sensors = ["a", "b", "c"].into_iter().zip(begun);
+            let sensors: Vec<_> = sensors.map(|(name, begun)| present(name, begun * second)).collect();
+            silence.last_received.extend(sensors.iter().map(|counts| (counts.sensor.clone(), now)));
+            let found = silence.look((now, (1000 + at) * second), true, Duration::from_secs(30), &sensors);
+            out.extend(found.into_iter().map(|(sensor, behind_ns)| (at, sensor.to_string(), behind_ns / second)));
+        }
+        out
+    }
+
+    #[test]
+    fn one_that_is_slow_but_not_silent_is_found_by_what_it_is_behind() {
+        let of_b = |at, behind| (at, "b".to_owned(), behind);
+        let mut looks: Vec<(u64, [u64; 2])> = (0..80).map(|at| (at, [999 + at, 995 + at / 20])).collect();
+        let said =
+            |looks: &[(u64, [u64; 2])]| behind(&looks.iter().map(|(at, begun)| (*at, &begun[..])).collect::<Vec<_>>());
+        assert_eq!(said(&looks)[0], of_b(57, 60), "behind since 27");
+        // One that comes up to the other in time is waited for, and one that is always a little late.
+        looks.iter_mut().filter(|(at, _)| *at >= 55).for_each(|(at, begun)| begun[1] = 990 + *at);
+        assert_eq!(said(&looks), []);
+        // Both are late, or read captures.
+        looks.iter_mut().for_each(|(_, begun)| begun.iter_mut().for_each(|second| *second /= 2));
+        assert_eq!(said(&looks), []);
+        // Names that take turns to be slow.
+        let turns: Vec<_> = (0..80).map(|at| (at, [999 + at, if at % 10 == 9 { 999 + at } else { 960 }])).collect();
+        assert_eq!(said(&turns), []);
+        let three: Vec<(u64, [u64; 3])> =
+            turns.iter().map(|&(at, [a, b])| (at, [a, b, if at % 10 == 9 { 960 } else { a }])).collect();
+        let found = behind(&three.iter().map(|(at, begun)| (*at, &begun[..])).collect::<Vec<_>>());
+        assert_eq!(found[0], of_b(30, 70), "always another");
+    }
+
     #[test]
     fn silence_means_nothing_before_all_is_read() {
-        let name = |name: &str| -> SensorName { name.parse().unwrap() };
         let (timeout, begin) = (Duration::from_secs(30), Instant::now());
         let mut silence = Silence::default();
         let look = |silence: &mut Silence, second: u64, is_caught_up: bool| {
             let now = begin + Duration::from_secs(second);
-            let silent = silence.look(now, is_caught_up, timeout, [name("a"), name("b")]);
+            let silent = silence.look((now, 0), is_caught_up, timeout, &[present("a", 0), present("b", 0)]);
             (silent.len(), silence.is_total(timeout, now))
         };
         assert_eq!(look(&mut silence, 0, false), (0, false));

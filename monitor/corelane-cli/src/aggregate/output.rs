@@ -192,7 +192,8 @@ mod tests {
         let path = folder.path().join("events.json");
         let mut output = NewsOutput::open(Some(&path), None).unwrap();
         let before = output.written().unwrap();
-        for state in [SensorNews::Ended, SensorNews::Back { late: 1 }, SensorNews::LeftOut { waiting: 0 }] {
+        for state in [SensorNews::Ended, SensorNews::Back { late: 1 }, SensorNews::LeftOut { waiting: 0, behind_ns: 0 }]
+        {
             output.write(&news(state));
         }
         output.finish().unwrap();
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(output.written(), Some(before));
         output.forget_known(false);
         assert_eq!(output.written(), Some(before), "it may be left out again");
-        output.write(&news(SensorNews::LeftOut { waiting: 5 }));
+        output.write(&news(SensorNews::LeftOut { waiting: 5, behind_ns: 0 }));
         assert_eq!(output.written(), Some(before), "another line may come of it");
         output.forget_known(false);
         assert_eq!(output.written(), Some(length), "nothing is in it twice");

@@ -17,7 +17,7 @@ use crate::sensors::{Engine, EngineError, Read, shards_name};
 use corelane_monitor::sensors::{Aggregator, Batch, News, Refusal, SensorNews};
 use corelane_monitor::{Continuous, Settings};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -251,22 +251,23 @@ impl Look {
         news
     }
 
-    /// Leaves out sensors that have been silent for too long.
+    /// Leaves out sensors that have been silent or behind for too long.
     fn look_at_clock(&mut self, now: Instant) {
         let timeout = self.options.sensor_timeout;
         let is_caught_up = self.engine.is_caught_up();
         self.has_caught_up |= is_caught_up;
         let present = self.parts.iter().flat_map(Aggregator::sensors).filter(|sensor| sensor.is_present);
-        let present: BTreeSet<_> = present.map(|it| it.sensor).collect();
-        let silent = self.silence.look(now, is_caught_up, timeout, present);
+        let present: BTreeMap<_, _> = present.map(|it| (it.sensor.clone(), it)).collect();
+        let present: Vec<_> = present.into_values().collect();
+        let out = self.silence.look((now, sensor_input::now_ns()), is_caught_up, timeout, &present);
         let is_silent = self.silence.is_total(timeout, now);
         let mut news = Vec::new();
         for (number, part) in self.parts.iter_mut().enumerate() {
-            for sensor in &silent {
-                part.leave_out(sensor, |it| news.extend((number == 0).then_some(it)));
+            for (sensor, behind_ns) in &out {
+                part.leave_out(sensor, *behind_ns, |it| news.extend((number == 0).then_some(it)));
             }
             let goes_on = is_silent && part.go_on_alone();
-            while (goes_on || !silent.is_empty()) && part.advance(|it| news.push(it)) {}
+            while (goes_on || !out.is_empty()) && part.advance(|it| news.push(it)) {}
         }
         self.show(&news);
     }

@@ -270,20 +270,23 @@ pub(crate) fn generate(path: &Path, options: &[&str]) {
     assert!(File::open(path).is_ok());
 }
 
+/// The status and the body that an aggregator's port answers for this path; an error while it does not listen.
+pub(crate) fn get(port: u16, path: &str) -> std::io::Result<(u16, String)> {
+    let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    client.set_read_timeout(Some(LIMIT))?;
+    write!(client, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    client.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.strip_prefix("HTTP/1.1 ").and_then(|head| head.get(..3)?.parse().ok());
+    Ok((status.unwrap_or_else(|| panic!("{head}")), body.to_owned()))
+}
+
 /// What the port of an aggregator's metrics says; nothing while it does not listen.
 pub(crate) fn scrape(port: u16) -> Samples {
-    let ask = || -> std::io::Result<String> {
-        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        client.set_read_timeout(Some(LIMIT))?;
-        client.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        client.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let Ok(answer) = ask() else { return Samples::new() };
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    parse_metrics(body)
+    let Ok((status, body)) = get(port, "/metrics") else { return Samples::new() };
+    assert_eq!(status, 200);
+    parse_metrics(&body)
 }
 
 /// The value of a sample, with a label of this value if it has any; 0 where there is none.

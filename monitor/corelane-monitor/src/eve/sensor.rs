@@ -24,7 +24,7 @@ struct EveSensor<'a> {
     /// State reports that are lost, where that is known, have come late, or waited for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reports: Option<u64>,
-    /// How much its clock is behind; less than 0 if it is ahead.
+    /// How much it or its clock is behind; less than 0 if it is ahead.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind_ns: Option<i64>,
 }
@@ -42,9 +42,10 @@ pub fn write_sensor(event: &SensorEvent, mut out: impl Write) -> io::Result<()> 
             let (since_ns, until_ns) = (Some(since_ns), Some(until_ns));
             EveSensor { state: "lost", since_ns, until_ns, reports, ..EveSensor::default() }
         }
-        SensorNews::LeftOut { waiting } => {
+        SensorNews::LeftOut { waiting, behind_ns } => {
             let reports = (waiting > 0).then_some(waiting);
-            EveSensor { state: "left_out", reports, ..EveSensor::default() }
+            let behind_ns = i64::try_from(behind_ns).ok().filter(|&behind_ns| behind_ns > 0);
+            EveSensor { state: "left_out", reports, behind_ns, ..EveSensor::default() }
         }
         SensorNews::Clock { behind_ns } => {
             EveSensor { state: "clock", behind_ns: Some(behind_ns), ..EveSensor::default() }

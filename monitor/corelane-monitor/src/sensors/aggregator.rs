@@ -1,10 +1,10 @@
 //! The state of an aggregator: groups of failures, and how far each sensor has come.
 
-use super::batch::{Batch, BatchError, SensorName};
+use super::batch::{Batch, BatchError, Header, SensorName};
 use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
 use crate::room;
 use crate::settings::Settings;
-use crate::steps::{STEP_NS, begin_of};
+use crate::steps::{STEP_NS, begin_of, step_of};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -49,8 +49,11 @@ impl fmt::Display for SensorEvent {
                 write!(f, "lost from {} to {}", at(since_ns), at(until_ns))?;
                 reports.map_or(Ok(()), |reports| write!(f, ": {reports} failures"))
             }
-            SensorNews::LeftOut { waiting: 0 } => f.write_str("left out: silent"),
-            SensorNews::LeftOut { waiting } => {
+            SensorNews::LeftOut { waiting: 0, behind_ns: 0 } => f.write_str("left out: silent"),
+            SensorNews::LeftOut { waiting: 0, behind_ns } => {
+                write!(f, "left out: it is {:.0} s behind", behind_ns as f64 / 1e9)
+            }
+            SensorNews::LeftOut { waiting, .. } => {
                 write!(f, "left out: it is behind, and {waiting} failures of other sensors wait for it")
             }
             SensorNews::Clock { behind_ns } => {
@@ -86,11 +89,13 @@ pub enum SensorNews {
         /// How many reports they had, of all shards, if that is known.
         reports: Option<u64>,
     },
-    /// Steps pass without it: it was silent for too long, or has come so little far that there is no room for what
-    /// waits for it.
+    /// Steps pass without it: it was silent for too long, or is so far behind that others wait too long for it, or that
+    /// there is no room for what waits.
     LeftOut {
-        /// So many failures of others waited for it; 0 if it was silent.
+        /// So many failures of others waited for it, if there was no room; 0 otherwise.
         waiting: u64,
+        /// So far it was behind, in nanoseconds, if it was behind for too long; 0 otherwise.
+        behind_ns: u64,
     },
     /// Its clock is not that of the aggregator. A program finds this out, as there is no clock here.
     Clock {
@@ -341,8 +346,9 @@ impl Aggregator {
 
     /// Takes the bytes of a batch, which came as that of this sensor. Those of a sensor come in order; between sensors
     /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock
-    /// that is far ahead would end all steps up to its time. `news` gets what has become of the sensor; scans come by
-    /// [`advance`](Self::advance). Returns the batch, with the reports of its shards.
+    /// that is far ahead would end all steps up to its time. But if it ends the run, nothing else of it counts. One of
+    /// a later epoch is refused, too: no run with a right clock would count any more. `news` gets what has become of the
+    /// sensor; scans come by [`advance`](Self::advance). Returns the batch, with the reports of its shards.
     ///
     /// # Errors
     /// Why the batch does not count.
@@ -353,15 +359,21 @@ impl Aggregator {
         latest_ns: u64,
         mut news: impl FnMut(News),
     ) -> Result<Batch, Refusal> {
-        let batch = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
-        let Batch { header, count, reports } = &batch;
-        let name = &header.sensor;
+        let mut batch = Batch::decode(batch, &self.shards()).map_err(Refusal::Error)?;
+        let Header { sensor: name, epoch, begun_ns, is_last, .. } = &batch.header;
         if name.as_str() != sensor {
             return Err(Refusal::OtherName(name.clone()));
         }
-        if header.begun_ns > latest_ns {
+        let is_ahead = *begun_ns > latest_ns;
+        if *epoch > step_of(latest_ns) || is_ahead && !is_last {
             return Err(Refusal::Future(name.clone()));
         }
+        if is_ahead {
+            let begun_ns = self.sensors.get(sensor).map_or(0, |sensor| sensor.begun_ns).max(self.begun_ns);
+            batch = batch.without_content(begun_ns);
+        }
+        let Batch { header, count, reports } = &batch;
+        let name = &header.sensor;
         if self.is_closed && !self.sensors.contains_key(name.as_str()) {
             return Err(Refusal::Stranger(name.clone()));
         }
@@ -393,6 +405,12 @@ impl Aggregator {
                 }
                 // The clock of a new run may have been put right.
                 (sensor.epoch, sensor.has_ended, sensor.begun_ns) = (Some(header.epoch), false, header.since_ns);
+                // What is over would be held up by a run that begins long ago, and by the next.
+                let behind_ns = now_ns.saturating_sub(header.since_ns);
+                if behind_ns > LET_IN_NS && sensor.out.is_none() {
+                    (sensor.out, sensor.late_now) = (Some(LET_IN_NS), 0);
+                    report(now_ns, SensorNews::LeftOut { waiting: 0, behind_ns });
+                }
             }
         }
         (sensor.next, sensor.before) = (header.sequence.saturating_add(1), header.before.saturating_add(*count));
@@ -443,7 +461,8 @@ impl Aggregator {
         let behind = self.present().filter(|(_, sensor)| Some(sensor.begun_ns) == begun_ns);
         let behind: Vec<_> = behind.map(|(name, _)| name.clone()).collect();
         let waiting = self.waiting();
-        behind.iter().for_each(|name| self.leave(name, waiting, LET_IN_CLOSE_NS, &mut news));
+        let left_out = SensorNews::LeftOut { waiting, behind_ns: 0 };
+        behind.iter().for_each(|name| self.leave(name, left_out, LET_IN_CLOSE_NS, &mut news));
         true
     }
 
@@ -471,17 +490,18 @@ impl Aggregator {
         self.begun_ns = self.begun_ns.max(begun_ns);
     }
 
-    /// Steps do not wait for this sensor any longer, which is silent, until it has come up to the others.
-    pub fn leave_out(&mut self, sensor: &SensorName, news: impl FnMut(News)) {
-        self.leave(sensor.as_str(), 0, LET_IN_NS, news);
+    /// Steps do not wait for this sensor any longer, which is silent or by so many nanoseconds behind, until it has come
+    /// up to the others: to within a minute, and half of what it was behind.
+    pub fn leave_out(&mut self, sensor: &SensorName, behind_ns: u64, news: impl FnMut(News)) {
+        let close_ns = if behind_ns > 0 { LET_IN_NS.min(behind_ns / 2) } else { LET_IN_NS };
+        self.leave(sensor.as_str(), SensorNews::LeftOut { waiting: 0, behind_ns }, close_ns, news);
     }
 
-    fn leave(&mut self, sensor: &str, waiting: u64, close_ns: u64, mut news: impl FnMut(News)) {
+    fn leave(&mut self, sensor: &str, left_out: SensorNews, close_ns: u64, mut news: impl FnMut(News)) {
         let known = self.sensors.get_mut(sensor).filter(|known| known.is_present());
         if let (Some(known), Ok(sensor)) = (known, sensor.parse()) {
             (known.out, known.late_now) = (Some(close_ns), 0);
-            let news_of = SensorNews::LeftOut { waiting };
-            news(News::Sensor(SensorEvent { sensor, news: news_of, time_ns: self.begun_ns }));
+            news(News::Sensor(SensorEvent { sensor, news: left_out, time_ns: self.begun_ns }));
         }
     }
 
@@ -548,7 +568,7 @@ impl Aggregator {
 mod tests {
     use super::*;
     use crate::continuous::ScanState;
-    use crate::sensors::batch::{Header, encode};
+    use crate::sensors::batch::encode;
     use crate::state_report::{Failure, StateReport, Tried, Verdict};
     use crate::steps::STEP_NS;
 
@@ -629,7 +649,7 @@ mod tests {
         a.header.is_last = true;
         assert_eq!(said(&mut aggregator, &a.second()), ["a at 105: Ended"]);
         assert!(!aggregator.go_on_alone(), "the other is waited for");
-        aggregator.leave_out(&name("bb"), drop);
+        aggregator.leave_out(&name("bb"), 0, drop);
         let mut scans = 0;
         let mut count = |news| scans += usize::from(matches!(news, News::Scan(_)));
         aggregator.advance(&mut count);
@@ -653,11 +673,14 @@ mod tests {
         assert_eq!(seconds(&mut aggregator, &mut a, 5), ["a at 200: Began { since_ns: 200000000000 }"]);
         assert_eq!(aggregator.waiting(), 5);
         let mut news = Vec::new();
-        aggregator.leave_out(&name("bb"), |it| news.push(it));
+        aggregator.leave_out(&name("bb"), 0, |it| news.push(it));
         // A second time changes nothing.
-        aggregator.leave_out(&name("bb"), |it| news.push(it));
+        aggregator.leave_out(&name("bb"), 0, |it| news.push(it));
         assert!(
-            matches!(&news[..], [News::Sensor(SensorEvent { news: SensorNews::LeftOut { waiting: 0 }, .. })]),
+            matches!(
+                &news[..],
+                [News::Sensor(SensorEvent { news: SensorNews::LeftOut { waiting: 0, behind_ns: 0 }, .. })]
+            ),
             "{news:?}"
         );
         assert_eq!(seconds(&mut aggregator, &mut a, 1), ["scan 3 at 202"]);
@@ -674,8 +697,13 @@ mod tests {
         let counts: Vec<_> = aggregator.sensors().map(|it| (it.batches, it.reports, it.late, it.is_present)).collect();
         assert_eq!(counts, [(10, 10, 0, true), (5, 5, 5, true)]);
         // The last step would never end if a clock that is ahead were believed.
-        let mut ahead = Scanned::new("a", 2, 1000);
-        assert_eq!(said(&mut aggregator, &ahead.second()), ["Future(SensorName(\"a\"))"]);
+        let future = ["Future(SensorName(\"a\"))"];
+        assert_eq!(said(&mut aggregator, &Scanned::new("a", 2, 1000).second()), future);
+        // Nor would a run with a right clock count again behind an epoch that is ahead.
+        for epoch in [1001, u64::MAX] {
+            assert_eq!(said(&mut aggregator, &Scanned::new("a", epoch, 207).second()), future);
+        }
+        assert_eq!(said(&mut aggregator, &a.second()), Vec::<String>::new());
         assert_eq!(aggregator.take(&a.second(), "bb", u64::MAX, drop), Err(Refusal::OtherName(name("a"))));
     }
 
@@ -691,7 +719,7 @@ mod tests {
         }
         seconds(&mut aggregator, &mut a, 2);
         assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (4, 200 * STEP_NS));
-        let expected = ["bb at 200: LeftOut { waiting: 5 }", "scan 3 at 202"];
+        let expected = ["bb at 200: LeftOut { waiting: 5, behind_ns: 0 }", "scan 3 at 202"];
         assert_eq!(seconds(&mut aggregator, &mut a, 1), expected);
         assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (1, 204 * STEP_NS), "a is waited for");
         // Three seconds behind it would be left out again.
@@ -699,7 +727,7 @@ mod tests {
         assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 202: Back { late: 2 }"]);
         // One that is alone waits for no other.
         for sensor in ["a", "ccc"] {
-            aggregator.leave_out(&name(sensor), drop);
+            aggregator.leave_out(&name(sensor), 0, drop);
         }
         assert_eq!(seconds(&mut aggregator, &mut b, 2), Vec::<String>::new());
         assert_eq!((aggregator.waiting(), aggregator.begun_ns()), (5, 204 * STEP_NS));
@@ -716,7 +744,7 @@ mod tests {
             seconds(&mut aggregator, &mut evil, 1);
             others.iter().for_each(|_| drop(seconds(&mut aggregator, &mut b, 1)));
             if others.is_empty() {
-                aggregator.leave_out(&name("evil"), drop);
+                aggregator.leave_out(&name("evil"), 0, drop);
             }
             let mut scans = 0;
             for number in 0..100 {
@@ -741,6 +769,44 @@ mod tests {
             assert!(scans > 90, "{scans}");
             assert_eq!(aggregator.begun_ns(), 301 * STEP_NS);
         }
+    }
+
+    /// Else each run that begins long ago would hold up all others until the clock has left it out.
+    #[test]
+    fn a_run_that_begins_long_before_what_is_over_is_not_waited_for_until_it_is_close() {
+        let mut aggregator = aggregator(&[]);
+        let mut a = Scanned::new("a", 1, 1000 - 100);
+        seconds(&mut aggregator, &mut a, 5);
+        for epoch in 1..3 {
+            let mut b = Scanned::new("bb", epoch, 300);
+            let expected = [
+                "bb at 300: Began { since_ns: 300000000000 }",
+                "bb at 905: LeftOut { waiting: 0, behind_ns: 605000000000 }",
+            ];
+            // The next is left out still.
+            assert_eq!(seconds(&mut aggregator, &mut b, 1), expected[..3 - epoch as usize]);
+            seconds(&mut aggregator, &mut a, 1);
+            assert_eq!(aggregator.begun_ns(), (905 + epoch) * STEP_NS);
+        }
+        let mut b = Scanned::new("bb", 3, 840);
+        seconds(&mut aggregator, &mut b, 6);
+        assert!(aggregator.sensors().all(|sensor| sensor.is_present != (sensor.sensor == name("bb"))));
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 847: Back { late: 9 }"]);
+        let mut c = Scanned::new("ccc", 1, 860);
+        assert_eq!(seconds(&mut aggregator, &mut c, 1), ["ccc at 860: Began { since_ns: 860000000000 }"]);
+    }
+
+    #[test]
+    fn one_that_was_left_out_for_what_it_was_behind_is_back_when_it_is_half_as_far() {
+        let mut aggregator = aggregator(&["a", "bb"]);
+        let (mut a, mut b) = (Scanned::new("a", 1, 200), Scanned::new("bb", 1, 200));
+        seconds(&mut aggregator, &mut a, 40);
+        seconds(&mut aggregator, &mut b, 1);
+        aggregator.leave_out(&name("bb"), 39 * STEP_NS, drop);
+        aggregator.advance(drop);
+        assert_eq!(aggregator.begun_ns(), 240 * STEP_NS);
+        assert_eq!(seconds(&mut aggregator, &mut b, 19), Vec::<String>::new());
+        assert_eq!(seconds(&mut aggregator, &mut b, 1), ["bb at 221: Back { late: 20 }"]);
     }
 
     #[test]
@@ -772,6 +838,28 @@ mod tests {
         assert_eq!(strict.sensors().count(), 1);
     }
 
+    /// A capture may have a record of a time that is still to come. What follows it is of that time, too.
+    #[test]
+    fn the_end_of_a_run_is_one_though_its_time_is_still_to_come_and_says_what_is_lost() {
+        let mut aggregator = aggregator(&["a", "bb"]);
+        let (mut a, mut b) = (Scanned::new("a", 1, 100), Scanned::new("bb", 1, 5000));
+        seconds(&mut aggregator, &mut a, 3);
+        (a.header.since_ns, a.header.begun_ns) = (7000 * STEP_NS, 7000 * STEP_NS);
+        assert_eq!(seconds(&mut aggregator, &mut a, 2), ["Future(SensorName(\"a\"))"; 2]);
+        a.header.is_last = true;
+        let last = a.second();
+        let expected = ["a at 103: Lost { since_ns: 103000000000, until_ns: 103000000000, reports: Some(3) }"];
+        assert_eq!(said(&mut aggregator, &last), [expected[0], "a at 103: Ended"]);
+        assert_eq!(said(&mut aggregator, &last), ["Again"]);
+        // Another one has nothing else.
+        b.header.is_last = true;
+        assert_eq!(said(&mut aggregator, &b.second()).last().unwrap(), "bb at 0: Ended");
+        assert!(aggregator.have_all_ended());
+        let mut scans = Vec::new();
+        aggregator.finish(|news| scans.push(news));
+        assert!(matches!(&scans[..], [News::Scan(found), News::Scan(_)] if found.scan.count() == 3), "{scans:?}");
+    }
+
     #[test]
     fn a_snapshot_is_gone_on_from_with_the_same_settings_alone() {
         let mut first = aggregator(&["a", "bb"]);
@@ -783,7 +871,7 @@ mod tests {
         second.restore(&snapshot).unwrap();
         let names: Vec<_> = second.sensors().map(|it| (it.sensor.to_string(), it.batches)).collect();
         assert_eq!(names, [("a".to_owned(), 4), ("c".to_owned(), 0)]);
-        second.leave_out(&name("c"), |_| {});
+        second.leave_out(&name("c"), 0, |_| {});
         assert_eq!(seconds(&mut second, &mut a, 1), ["scan 3 at 102"]);
         let settings = Settings { vertical_threshold: 3, ..Settings::default() };
         let mut other = Aggregator::new(&settings, &Continuous::default(), 0..=255, []);

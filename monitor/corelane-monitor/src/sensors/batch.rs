@@ -110,7 +110,8 @@ pub fn shard_of(source: IpAddr) -> u8 {
 pub struct Header {
     /// The sensor.
     pub sensor: SensorName,
-    /// The run of the sensor: later runs have larger ones.
+    /// The run of the sensor: later runs have larger ones. It is the second since the epoch of Unix in which the run
+    /// began, or one more than that of the run before.
     pub epoch: u64,
     /// The place among the batches of the epoch: 0, 1, 2 …
     pub sequence: u64,
@@ -326,6 +327,14 @@ impl Batch {
         }
         let mut input = Input { bytes, at: MAGIC.len() + 1 };
         input.batch(shards).ok_or(BatchError::Damaged { at: input.at })
+    }
+
+    /// One that follows this one, is of this time, and has no reports: so that those of this one are missing.
+    pub(super) fn without_content(self, begun_ns: u64) -> Batch {
+        let Batch { header: Header { sequence, before, .. }, count, .. } = self;
+        let (sequence, before) = (sequence.saturating_add(1), before.saturating_add(count));
+        let header = Header { sequence, before, since_ns: begun_ns, begun_ns, ..self.header };
+        Batch { header, count: 0, reports: Vec::new() }
     }
 }
 

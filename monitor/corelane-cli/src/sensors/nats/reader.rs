@@ -9,6 +9,7 @@ use super::{
     AFTER, BATCH, BUCKET, BUCKET_STREAM, Driver, LOST, Link, NatsError, NatsOptions, PATIENCE, Pause, Server, down,
     existing, existing_or_made, parse_batch_header, up,
 };
+use crate::sensor_input::{latest_epoch, now_ns};
 use async_nats::jetstream;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, PullConsumer, pull};
 use async_nats::jetstream::object_store::{self, GetErrorKind, InfoErrorKind, ObjectInfo, ObjectMetadata, ObjectStore};
@@ -199,7 +200,9 @@ impl Nats {
             if last.is_some_and(|last| after.flatten() > Some(last)) {
                 return None;
             }
-            if last.is_some() || self.sensors.len() < MOST_SENSORS {
+            // One that is far ahead does not count. If it were the last, no gap would be seen any more.
+            let is_ahead = batch.0 > latest_epoch(now_ns());
+            if !is_ahead && (last.is_some() || self.sensors.len() < MOST_SENSORS) {
                 self.sensors.insert(sensor.into(), last.max(Some(batch)).expect("one is there"));
             }
         }

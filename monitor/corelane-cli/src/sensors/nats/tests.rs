@@ -452,6 +452,7 @@ fn hostile_messages_are_counted_or_handed_on_and_disturb_nothing() {
     client.publish("corelane.batches.a", &[(BATCH, "1.7"), (AFTER, "1.6")], b"behind a gap");
     client.publish("corelane.batches.a", &[(BATCH, &format!("{0}.{0}", u64::MAX))], b"");
     assert_eq!(next(&mut reader), b"");
+    client.publish("corelane.batches.a", &[(BATCH, "1.9"), (AFTER, "1.8")], b"behind a gap still");
     append(&mut a, 1..300);
     assert!(server.sender(folder.path(), "a").finish(LIMIT));
     assert_eq!(read_all(&server, &mut reader), (1..300).collect::<Vec<_>>());
