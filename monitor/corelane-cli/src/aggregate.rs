@@ -161,6 +161,7 @@ impl Run {
             self.look_at_clock(now, arguments);
             if now - numbered >= NUMBERS {
                 numbered = now;
+                self.forget_sensors();
                 self.update_numbers();
             }
             let reopens = self.requests.reopens();
@@ -281,6 +282,15 @@ impl Run {
         self.engine.store(arguments.shards.clone(), &snapshot)?;
         self.is_new = false;
         Ok(())
+    }
+
+    /// Forgets sensors of which the aggregator has forgotten or refused all.
+    fn forget_sensors(&mut self) {
+        let Run { engine, aggregator: Some(aggregator), silence, clocks, .. } = self else { return };
+        let is_known = |sensor: &str| aggregator.knows(sensor);
+        engine.retain(&is_known);
+        silence.retain(is_known);
+        clocks.retain(is_known);
     }
 
     fn update_numbers(&self) {

@@ -86,6 +86,7 @@ fn reason(refusal: &Refusal) -> &'static str {
         Refusal::Stranger(_) => "not expected",
         Refusal::OtherName(_) => "other name",
         Refusal::Future(_) => "future",
+        Refusal::Crowded(_) => "too many sensors",
     }
 }
 
@@ -102,6 +103,9 @@ fn why(refusal: &Refusal) -> String {
                 "the clock of {sensor} is, or was at its start, more than {} s ahead of the local clock",
                 AHEAD.as_secs()
             )
+        }
+        Refusal::Crowded(sensor) => {
+            format!("there are too many sensors beside {sensor}: name those that are with --expect")
         }
     }
 }
@@ -155,6 +159,11 @@ impl Silence {
             }
         }
         out
+    }
+
+    /// Forgets the other sensors.
+    pub(crate) fn retain(&mut self, is_known: impl Fn(&str) -> bool) {
+        self.last_received.retain(|sensor, _| is_known(sensor.as_str()));
     }
 
     /// Whether all batches have been read for so long.

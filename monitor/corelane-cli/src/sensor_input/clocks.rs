@@ -36,6 +36,11 @@ struct Clock {
 }
 
 impl Clocks {
+    /// Forgets the other sensors.
+    pub(crate) fn retain(&mut self, is_known: impl Fn(&str) -> bool) {
+        self.sensors.retain(|sensor, _| is_known(sensor.as_str()));
+    }
+
     /// A batch has come; `here_ns` is the clock here. Gives out what there is to say.
     pub(crate) fn look(&mut self, header: &Header, here_ns: u64, now: Instant) -> Option<News> {
         let Header { sensor, begun_ns, .. } = header;

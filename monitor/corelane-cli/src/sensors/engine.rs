@@ -151,6 +151,9 @@ pub(crate) trait Engine: Send {
     /// and what could not be removed is by a later call.
     fn store(&mut self, shards: RangeInclusive<u8>, snapshot: &[u8]) -> Result<(), EngineError>;
 
+    /// Forgets how far the other sensors have come, where their names cost those that make them nothing.
+    fn retain(&mut self, _is_known: &dyn Fn(&str) -> bool) {}
+
     /// How many records or messages could not be read at all.
     fn damaged(&self) -> u64;
 

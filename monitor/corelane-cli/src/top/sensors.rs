@@ -309,6 +309,10 @@ impl Look {
         site.waiting = waiting;
         site.refused = refused + self.engine.damaged();
         site.now = (now - self.begun).as_secs();
+        let is_known = |sensor: &str| self.parts.iter().any(|part| part.knows(sensor));
+        self.engine.retain(&is_known);
+        self.silence.retain(is_known);
+        self.clocks.retain(is_known);
         site.come(self.parts.iter().flat_map(Aggregator::sensors));
         site.clock(sensor_input::now_ns());
     }

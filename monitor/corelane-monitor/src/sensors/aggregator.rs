@@ -126,6 +126,8 @@ pub enum Refusal {
     OtherName(SensorName),
     /// It is of a time that is still to come.
     Future(SensorName),
+    /// None are expected, and there are as many sensors as may be.
+    Crowded(SensorName),
 }
 
 /// How far a sensor has come.
@@ -224,6 +226,11 @@ const LET_IN_NS: u64 = 60 * STEP_NS;
 /// One for which there was no room to wait would be left out again, unless it has come up to the others.
 const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
 
+/// The most sensors if none are expected: whoever may publish can make names.
+const MOST_SENSORS: usize = 1024;
+/// If none are expected, one that has ended or is left out is forgotten when it is so far behind what is over.
+const FORGET_NS: u64 = 24 * 3600 * STEP_NS;
+
 const SNAPSHOT: &[u8; 4] = b"CLA\x03";
 
 /// Why a snapshot cannot be restored.
@@ -259,7 +266,9 @@ impl fmt::Display for Fixed {
 
 impl Aggregator {
     /// One that has heard nothing. Of the settings the thresholds and the limit of memory count. Steps wait for all
-    /// sensors that are expected, and others are refused; if none are, steps wait for those that were heard.
+    /// sensors that are expected, and others are refused; if none are, steps wait for those that were heard, which are
+    /// 1024 at most. Then the first that has ended or is left out gives way to a new one, and if there is none, the new
+    /// one is refused.
     pub fn new(
         settings: &Settings,
         continuous: &Continuous,
@@ -377,6 +386,11 @@ impl Aggregator {
         if self.is_closed && !self.sensors.contains_key(name.as_str()) {
             return Err(Refusal::Stranger(name.clone()));
         }
+        if !self.is_closed && self.sensors.len() >= MOST_SENSORS && !self.sensors.contains_key(name.as_str()) {
+            let absent = self.sensors.iter().filter(|(_, sensor)| !sensor.is_present());
+            let first = absent.min_by_key(|(_, sensor)| sensor.begun_ns).map(|(name, _)| name.clone());
+            self.sensors.remove(&first.ok_or_else(|| Refusal::Crowded(name.clone()))?);
+        }
         let now_ns = self.begun_ns;
         let mut report = |time_ns, what| news(News::Sensor(SensorEvent { sensor: name.clone(), news: what, time_ns }));
         let sensor = self.sensors.entry(name.as_str().to_owned()).or_default();
@@ -487,6 +501,10 @@ impl Aggregator {
         while let Some(step) = self.scans.next_due().filter(over) {
             self.scans.end(step, |scan| news(News::Scan(scan)));
         }
+        if !self.is_closed && begun_ns > self.begun_ns {
+            let is_old = |sensor: &Sensor| sensor.begun_ns.saturating_add(FORGET_NS) < begun_ns;
+            self.sensors.retain(|_, sensor| sensor.is_present() || !is_old(sensor));
+        }
         self.begun_ns = self.begun_ns.max(begun_ns);
     }
 
@@ -546,6 +564,11 @@ impl Aggregator {
     /// that of their failures so far.
     pub fn going_on(&self) -> impl Iterator<Item = ScanEvent> {
         self.scans.going_on()
+    }
+
+    /// Whether this sensor is expected, or was heard and is not forgotten.
+    pub fn knows(&self, sensor: &str) -> bool {
+        self.sensors.contains_key(sensor)
     }
 
     /// How far the sensors have come.
@@ -858,6 +881,49 @@ mod tests {
         let mut scans = Vec::new();
         aggregator.finish(|news| scans.push(news));
         assert!(matches!(&scans[..], [News::Scan(found), News::Scan(_)] if found.scan.count() == 3), "{scans:?}");
+    }
+
+    /// Who may publish can make as many names as it likes.
+    #[test]
+    fn names_take_no_more_memory_than_those_of_the_most_sensors_and_are_forgotten() {
+        let mut aggregator = aggregator(&[]);
+        let mut honest = Scanned::new("honest", 1, 100);
+        seconds(&mut aggregator, &mut honest, 1);
+        let evil = |number: usize| Scanned::new(&format!("x{number:063}"), 1, 100 + number as u64 / 1000).second();
+        for number in 1..MOST_SENSORS {
+            assert_eq!(said(&mut aggregator, &evil(number)).len(), 1);
+        }
+        assert!(said(&mut aggregator, &evil(5000))[0].starts_with("Crowded"));
+        // Those that have ended or are left out give way, the first of them first.
+        for number in [1, 1001, 2] {
+            aggregator.leave_out(&name(&format!("x{number:063}")), 0, drop);
+        }
+        for number in 5001..5004 {
+            assert_eq!(said(&mut aggregator, &evil(number)).len(), 1, "{number}");
+            let is_there = [1, 2, 1001].map(|number| aggregator.knows(&format!("x{number:063}")));
+            assert_eq!(is_there.iter().filter(|&&is_there| is_there).count(), 5003 - number);
+            assert_eq!(is_there[2], number < 5003, "it has come further");
+        }
+        assert!(said(&mut aggregator, &evil(5004))[0].starts_with("Crowded"));
+        let names: Vec<_> = aggregator.sensors().map(|it| it.sensor).collect();
+        assert!(names.len() == MOST_SENSORS && names.contains(&name("honest")));
+        names.iter().filter(|it| it.as_str() != "honest").for_each(|it| aggregator.leave_out(it, 0, drop));
+        let snapshot = aggregator.snapshot();
+        let hour = 3600 * STEP_NS;
+        for day in 1..3 {
+            (honest.header.since_ns, honest.header.begun_ns) = (day * 23 * hour, day * 23 * hour);
+            let batch = honest.second();
+            aggregator.take(&batch, "honest", u64::MAX, drop).unwrap();
+            aggregator.advance(drop);
+            assert_eq!(aggregator.sensors().count(), if day == 1 { MOST_SENSORS } else { 1 });
+        }
+        assert!(aggregator.knows("honest") && aggregator.snapshot().len() < snapshot.len() / 100);
+        // Those that are expected are not forgotten.
+        let mut strict = super::tests::aggregator(&["honest", "other"]);
+        strict.take(&Scanned::new("honest", 1, 1_000_000).second(), "honest", u64::MAX, drop).unwrap();
+        strict.leave_out(&name("other"), 0, drop);
+        strict.advance(drop);
+        assert!(strict.begun_ns() > FORGET_NS && strict.knows("other"));
     }
 
     #[test]

@@ -55,8 +55,9 @@ const MOST_SNAPSHOT: usize = 16 << 30;
 /// So long nothing was added to parts of a snapshot that will not be whole any more.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Sensors of which it is known where they are. Those beyond are read without it.
-const MOST_SENSORS: usize = 100_000;
+/// Sensors of which it is known where they are, between two calls of [`retain`](Engine::retain). Those beyond are read
+/// without it.
+const MOST_SENSORS: usize = 10_000;
 
 /// The first byte of a position: which engine's it is, and its version.
 const POSITION: u8 = b'n';
@@ -443,6 +444,10 @@ impl Engine for Nats {
         // One that failed may have left parts as well.
         self.sweeps = stored.is_err().then(|| self.sweeps.unwrap_or(SWEEP));
         stored
+    }
+
+    fn retain(&mut self, is_known: &dyn Fn(&str) -> bool) {
+        self.sensors.retain(|sensor, _| is_known(sensor));
     }
 
     fn damaged(&self) -> u64 {

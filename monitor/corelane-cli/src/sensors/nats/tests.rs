@@ -457,6 +457,13 @@ fn hostile_messages_are_counted_or_handed_on_and_disturb_nothing() {
     assert!(server.sender(folder.path(), "a").finish(LIMIT));
     assert_eq!(read_all(&server, &mut reader), (1..300).collect::<Vec<_>>());
     assert_eq!(reader.damaged(), damaged.len() as u64 + 1);
+    // A name that no one wants to know takes nothing for long.
+    client.publish("corelane.batches.stranger", &[(BATCH, "1.1")], b"");
+    assert_eq!(next(&mut reader), b"");
+    let has_stranger = |reader: &Nats| reader.position().windows(8).any(|name| name == b"stranger");
+    assert!(has_stranger(&reader));
+    reader.retain(&|sensor| sensor == "a");
+    assert!(!has_stranger(&reader));
 }
 
 #[test]

@@ -129,6 +129,7 @@ impl Site {
             known.is_present |= counts.is_present;
             known.has_ended &= counts.has_ended;
         }
+        self.sensors.retain(|name, _| sum.contains_key(name));
         for (name, counts) in sum {
             self.sensor(&name).counts = counts;
         }
