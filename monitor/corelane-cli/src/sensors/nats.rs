@@ -20,6 +20,10 @@
 //! | `Corelane-Batch` | epoch and sequence, decimal, with a point between them |
 //! | `Corelane-After` | those of the message before it; missing where the sender began anew, at what no server has |
 //!
+//! # Inboxes
+//!
+//! The server answers in `_INBOX.PREFIX.` and `sensor.NAME`, `aggregate` or `top`, so that rights may keep them apart.
+//!
 //! There is no asynchronous code outside of this module: each end has a thread that drives its connection.
 
 mod reader;
@@ -137,12 +141,12 @@ impl NatsOptions {
 
     /// Says what is wrong before anything is opened.
     pub(crate) fn check(&self, url: &str) -> Result<(), NatsError> {
-        self.resolve(url).map(drop)
+        self.resolve(url, String::new()).map(drop)
     }
 
     /// Checks the names and the files, which are read once here: so that what is wrong is said at once, and not by a
-    /// thread later.
-    fn resolve(&self, url: &str) -> Result<Server, NatsError> {
+    /// thread later. `role` is what connects, of which there may be rights: the name of its inbox.
+    fn resolve(&self, url: &str, role: String) -> Result<Server, NatsError> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         if !(1..=32).contains(&self.prefix.len()) || !self.prefix.bytes().all(is_plain) {
             return Err(NatsError::Prefix(self.prefix.clone()));
@@ -160,7 +164,7 @@ impl NatsOptions {
         }
         drop(options);
         let credentials = self.credentials.as_ref().map(read).transpose()?;
-        Ok(Server { url: url.into(), options: self.clone(), credentials, is_looked_at: false })
+        Ok(Server { url: url.into(), options: self.clone(), credentials, role, is_looked_at: false })
     }
 }
 
@@ -208,6 +212,7 @@ struct Server {
     url: String,
     options: NatsOptions,
     credentials: Option<String>,
+    role: String,
     /// Whether nothing is to be made on it.
     is_looked_at: bool,
 }
@@ -223,6 +228,8 @@ impl Server {
             .name(concat!("corelane ", env!("CARGO_PKG_VERSION")))
             .connection_timeout(PATIENCE)
             .ping_interval(PING)
+            // One for each program: of an inbox that all may read, each would read what others are sent.
+            .custom_inbox_prefix(format!("_INBOX.{}.{}", self.options.prefix, self.role))
             // A lost connection is lost: what was in it must not come out of another.
             .max_reconnects(1)
             .ignore_discovered_servers()

@@ -125,7 +125,7 @@ impl Nats {
     ///
     /// Options or files that cannot be used. A server that cannot be reached is none.
     pub(crate) fn new(url: &str, options: &NatsOptions) -> Result<Self, NatsError> {
-        Nats::connect(options.resolve(url)?)
+        Nats::connect(options.resolve(url, "aggregate".to_owned())?)
     }
 
     /// The same for one that only looks: it makes neither stream nor object store, and waits for a stream that is not
@@ -135,7 +135,7 @@ impl Nats {
     ///
     /// As above.
     pub(crate) fn that_looks(url: &str, options: &NatsOptions) -> Result<Self, NatsError> {
-        Nats::connect(Server { is_looked_at: true, ..options.resolve(url)? })
+        Nats::connect(Server { is_looked_at: true, ..options.resolve(url, "top".to_owned())? })
     }
 
     fn connect(server: Server) -> Result<Self, NatsError> {

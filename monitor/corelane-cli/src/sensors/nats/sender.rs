@@ -75,7 +75,7 @@ impl Sender {
     /// Options or files that cannot be used. A server that cannot be reached is none: [`state`](Sender::state) says so.
     pub(crate) fn start(url: &str, options: &NatsOptions, folder: &Path, sensor: &str) -> Result<Sender, NatsError> {
         assert!(is_sensor_name(sensor), "the spool has refused it");
-        let server = options.resolve(url)?;
+        let server = options.resolve(url, format!("sensor.{sensor}"))?;
         let driver = Driver::start()?;
         let (link, seen) = watch::channel(Link::Down("not connected yet".into()));
         let (finish, is_finishing) = watch::channel(None);

@@ -349,27 +349,36 @@ fn a_token_lets_in_and_a_wrong_one_does_not() {
     }
 }
 
-/// Certificates of an authority of its own, for the server and for a client.
-fn certificates(folder: &Path) -> bool {
+/// Certificates of an authority of its own, for the server and for clients.
+fn certificates(folder: &Path, clients: &[&str]) -> bool {
     let script = "set -e
         request() { openssl req -newkey rsa:2048 -nodes -keyout $1.key -subj /CN=$1 -out $1.csr; }
         openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -subj /CN=authority -out ca.pem -days 2
-        for name in server client; do
+        for name in server $@; do
             request $name
             echo subjectAltName=DNS:localhost,IP:127.0.0.1 > names
             openssl x509 -req -in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names \\
                 -out $name.pem
         done";
     let mut command = Command::new("sh");
-    let status = command.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    status.is_ok_and(|status| status.success())
+    let status = command
+        .args(["-c", script, "sh"])
+        .args(clients)
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    let is_made = status.is_ok_and(|status| status.success());
+    if !is_made {
+        eprintln!("SKIPPED: there is no openssl to make certificates with");
+    }
+    is_made
 }
 
 #[test]
 fn tls_with_certificates_of_both_sides() {
     let folder = tempfile::tempdir().unwrap();
-    if !certificates(folder.path()) {
-        eprintln!("SKIPPED: there is no openssl to make certificates with");
+    if !certificates(folder.path(), &["client"]) {
         return;
     }
     let file = |name: &str| folder.path().join(name);
@@ -631,6 +640,118 @@ fn rights_that_are_missing_are_said_by_the_servers_words() {
     });
     assert_eq!(sender.state().batches, 0);
     assert!(server.sender(folder.path(), "a").finish(LIMIT), "others are let in");
+}
+
+/// The rights of a program as docs/sensors.md has them: what it may subscribe to, and publish to.
+fn documented(program: &str) -> [Vec<String>; 2] {
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sensors.md")).unwrap();
+    let row = text.lines().find_map(|line| line.strip_prefix(&format!("| {program} | `_INBOX"))).unwrap();
+    let cells: Vec<_> = format!("`_INBOX{row}").split('|').map(str::to_owned).collect();
+    [0, 1].map(|cell| cells[cell].split('`').skip(1).step_by(2).map(str::to_owned).collect())
+}
+
+/// With the rights of the documents all do their work, and no sensor reads or writes what is another's.
+#[test]
+fn the_rights_that_are_documented_are_enough_and_no_sensor_has_a_part_in_what_is_anothers() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["north", "evil", "aggregate", "top"];
+    if !certificates(folder.path(), &names) {
+        return;
+    }
+    let file = |name: &str| folder.path().join(name);
+    let users = names.map(|name| {
+        let rights = match name {
+            "north" => documented("the sensor `north`"),
+            "evil" => documented("the sensor `north`")
+                .map(|rights| rights.into_iter().map(|right| right.replace("north", "evil")).collect()),
+            name => documented(&format!("`{name}`")),
+        };
+        let [subscribe, publish] = rights.map(|rights| format!("{{ allow: {rights:?} }}"));
+        format!("{{ user: \"CN={name}\", permissions: {{ subscribe: {subscribe}, publish: {publish} }} }}")
+    });
+    let path = |name: &str| file(name).display().to_string();
+    let (certificate, key, authority) = (path("server.pem"), path("server.key"), path("ca.pem"));
+    let tls = format!("cert_file: {certificate:?}, key_file: {key:?}, ca_file: {authority:?}, verify_and_map: true");
+    let config = file("rights.conf");
+    fs::write(&config, format!("tls {{ {tls} }}\nauthorization {{ users: [{}] }}\n", users.join(", "))).unwrap();
+    let Some(server) = TestServer::start(&["-c", config.to_str().unwrap()]) else { return };
+    let url = server.url().replace("nats:", "tls:");
+    let options = |name: &str| NatsOptions {
+        root_certificates: Some(file("ca.pem")),
+        client_certificate: Some((file(&format!("{name}.pem")), file(&format!("{name}.key")))),
+        ..NatsOptions::default()
+    };
+    let mut aggregator = Nats::new(&url, &options("aggregate")).unwrap();
+    aggregator.begin(None).unwrap();
+    wait_for_nothing(&mut aggregator);
+
+    // What comes to an inbox of whatever name, and what is sent to a subject of whatever name.
+    let (events, seen) = std::sync::mpsc::channel();
+    let driver = Driver::start().unwrap();
+    // Subscriptions end in a task.
+    let _inside = driver.handle.enter();
+    let evil = driver.handle.block_on(async {
+        let connect = async_nats::ConnectOptions::new()
+            .add_root_certificates(file("ca.pem"))
+            .add_client_certificate(file("evil.pem"), file("evil.key"))
+            .event_callback(move |event| {
+                let _ = events.send(event.to_string());
+                std::future::ready(())
+            });
+        let evil = connect.connect(&url).await.unwrap();
+        let mut spied = Vec::new();
+        for subject in ["_INBOX.>", "_INBOX.corelane.>", "_INBOX.corelane.aggregate.>", "corelane.>", "$JS.>", ">"] {
+            spied.push(evil.subscribe(subject).await.unwrap());
+        }
+        for subject in ["corelane.batches.north", "$JS.API.STREAM.PURGE.corelane-batches", "$O.corelane-snapshots.M.x"]
+        {
+            evil.publish(subject, "forged".into()).await.unwrap();
+        }
+        evil.flush().await.unwrap();
+        (evil, spied)
+    });
+    let is_refused = |event: &String| event.to_lowercase().contains("permissions violation");
+    let events = std::iter::repeat_with(|| seen.recv_timeout(LIMIT).unwrap());
+    assert_eq!(events.filter(is_refused).take(9).count(), 9, "all that it has tried");
+
+    append(&mut spool(folder.path(), "north"), 0..100);
+    assert!(Sender::start(&url, &options("north"), folder.path(), "north").unwrap().finish(LIMIT));
+    for number in 0..100_u64 {
+        assert_eq!(next(&mut aggregator), number.to_le_bytes());
+    }
+    // Long enough for flow control.
+    let state = vec![7; 24 << 20];
+    aggregator.store(0..=127, &state).unwrap();
+    aggregator.store(128..=255, b"high").unwrap();
+    assert_eq!(aggregator.load(0..=127).unwrap().unwrap().bytes, state);
+    append(&mut spool(folder.path(), "north"), 100..200);
+    assert!(Sender::start(&url, &options("north"), folder.path(), "north").unwrap().finish(LIMIT));
+    let mut top = Nats::that_looks(&url, &options("top")).unwrap();
+    let mut stored = top.stored().unwrap();
+    stored.sort_by_key(|shards| *shards.start());
+    assert_eq!(stored, [0..=127, 128..=255]);
+    let snapshot = top.load(0..=127).unwrap().unwrap();
+    assert_eq!(snapshot.bytes, state);
+    top.begin(Some(&snapshot.position)).unwrap();
+    for number in 100..200_u64 {
+        assert_eq!(next(&mut top), number.to_le_bytes());
+    }
+    wait_until("all is read", || {
+        assert_eq!(top.next(Duration::from_millis(5)).unwrap(), Read::Nothing);
+        top.is_caught_up()
+    });
+    assert_eq!((aggregator.error(), top.error()), (None, None), "nothing that they did was refused");
+    let spied = driver.handle.block_on(async {
+        let (_evil, spied) = evil;
+        let mut messages = Vec::new();
+        for mut subscription in spied {
+            while let Ok(Some(message)) = tokio::time::timeout(Duration::from_millis(50), subscription.next()).await {
+                messages.push(message.subject.to_string());
+            }
+        }
+        messages
+    });
+    assert_eq!(spied, [] as [String; 0]);
 }
 
 /// An aggregator was killed while it stored its state.
