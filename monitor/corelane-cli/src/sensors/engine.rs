@@ -20,7 +20,8 @@ pub(super) fn without_nats() -> String {
 pub(crate) enum Place {
     /// `file:DIR`: a folder that sensors and aggregators of one machine share.
     Files(PathBuf),
-    /// `nats://HOST:PORT`, or `tls://HOST:PORT`: a NATS server with JetStream.
+    /// `nats://HOST:PORT`, or `tls://HOST:PORT`: a NATS server with JetStream; several with commas between them are
+    /// those of a cluster.
     Nats(String),
 }
 
@@ -34,35 +35,41 @@ impl FromStr for Place {
                 folder => Ok(Place::Files(folder.into())),
             };
         }
-        let Some(server) = ["nats://", "tls://"].iter().find_map(|scheme| text.strip_prefix(scheme)) else {
-            return Err("it has to begin with file:, nats:// or tls://".into());
-        };
-        let server = server.strip_suffix('/').unwrap_or(server);
-        // The user's part may be a secret: no message repeats it.
-        if server.contains('@') {
-            return Err("a command line is no place for a password: give a credentials file, or the token in the \
-                        environment variable CORELANE_NATS_TOKEN"
-                .into());
-        }
-        if server.contains(['/', '?', '#', ' ']) {
-            return Err("behind the host and the port nothing may follow".into());
-        }
-        let (host, port) = match server.rsplit_once(':') {
-            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
-            _ => (server, None),
-        };
-        if host.is_empty() || (host.contains(':') && !(host.starts_with('[') && host.ends_with(']'))) {
-            return Err("it needs a host, as in nats://127.0.0.1:4222 or nats://[::1]:4222".into());
-        }
-        if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
-            return Err("its port has to be a number from 1 to 65535".into());
-        }
+        let servers = text.split(',').map(server).collect::<Result<Vec<_>, _>>()?;
         if !cfg!(feature = "nats") {
             return Err(without_nats());
         }
-        let scheme = &text[..text.find(':').expect("it begins with a scheme") + 3];
-        Ok(Place::Nats(format!("{scheme}{server}")))
+        Ok(Place::Nats(servers.join(",")))
     }
+}
+
+/// The URL of a server, without what is not needed.
+fn server(text: &str) -> Result<String, String> {
+    let Some(server) = ["nats://", "tls://"].iter().find_map(|scheme| text.strip_prefix(scheme)) else {
+        return Err("it has to begin with file:, nats:// or tls://".into());
+    };
+    let server = server.strip_suffix('/').unwrap_or(server);
+    // The user's part may be a secret: no message repeats it.
+    if server.contains('@') {
+        return Err("a command line is no place for a password: give a credentials file, or the token in the \
+                        environment variable CORELANE_NATS_TOKEN"
+            .into());
+    }
+    if server.contains(['/', '?', '#', ' ']) {
+        return Err("behind the host and the port nothing may follow".into());
+    }
+    let (host, port) = match server.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (server, None),
+    };
+    if host.is_empty() || (host.contains(':') && !(host.starts_with('[') && host.ends_with(']'))) {
+        return Err("it needs a host, as in nats://127.0.0.1:4222 or nats://[::1]:4222".into());
+    }
+    if port.is_some_and(|port| !port.parse::<u16>().is_ok_and(|port| port > 0)) {
+        return Err("its port has to be a number from 1 to 65535".into());
+    }
+    let scheme = &text[..text.find(':').expect("it begins with a scheme") + 3];
+    Ok(format!("{scheme}{server}"))
 }
 
 impl Display for Place {
@@ -341,6 +348,7 @@ mod tests {
             ("nats://host/", Place::Nats("nats://host".into())),
             ("tls://[::1]:4222", Place::Nats("tls://[::1]:4222".into())),
             ("tls://[::1]", Place::Nats("tls://[::1]".into())),
+            ("nats://a,nats://b:4223/,tls://c", Place::Nats("nats://a,nats://b:4223,tls://c".into())),
         ] {
             let read = if cfg!(feature = "nats") { Ok(place) } else { Err(without_nats()) };
             assert_eq!(text.parse(), read, "{text}");
@@ -357,6 +365,10 @@ mod tests {
             ("nats://host:65536", "port"),
             ("nats://host:", "port"),
             ("nats://host/x", "nothing may follow"),
+            ("nats://a,b", "begin with"),
+            ("nats://a,", "begin with"),
+            ("nats://a,file:b", "begin with"),
+            ("nats://a,nats://secret@b", "no place for a password"),
             ("nats://secret@host", "no place for a password"),
             ("tls://user:secret@host", "no place for a password"),
         ] {

@@ -222,8 +222,18 @@ impl Server {
         format!("{}.batches.{sensor}", self.options.prefix)
     }
 
+    /// The URLs of the servers.
+    fn urls(&self) -> Vec<&str> {
+        self.url.split(',').collect()
+    }
+
+    /// How often the servers hold what is made. A cluster that is to go on without one of them has three.
+    fn replicas(&self) -> usize {
+        if self.urls().len() < 3 { 1 } else { 3 }
+    }
+
     /// Connects once. `lost` receives why the connection is no more, or good for nothing.
-    async fn connect(&self, lost: watch::Sender<Option<String>>) -> Result<jetstream::Context, String> {
+    async fn connect(&self, url: &str, lost: watch::Sender<Option<String>>) -> Result<jetstream::Context, String> {
         let mut options = ConnectOptions::new()
             .name(concat!("corelane ", env!("CARGO_PKG_VERSION")))
             .connection_timeout(PATIENCE)
@@ -264,16 +274,17 @@ impl Server {
         if let Some((certificate, key)) = &self.options.client_certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
-        let client = options.connect(&self.url).await.map_err(|error| error.to_string())?;
+        let client = options.connect(url).await.map_err(|error| error.to_string())?;
         Ok(ContextBuilder::new().timeout(PATIENCE).build(client))
     }
 
-    /// Connects again and again, and says how it is.
+    /// Connects again and again, to each server in turn, and says how it is.
     async fn keep(self, link: watch::Sender<Link>) {
         let mut pause = Pause::default();
-        for number in 1.. {
+        let urls = self.urls();
+        for (number, url) in (1..).zip(urls.iter().cycle()) {
             let (lost, mut is_lost) = watch::channel(None);
-            match self.connect(lost).await {
+            match self.connect(url, lost).await {
                 Ok(context) => {
                     let since = Instant::now();
                     link.send_replace(Link::Up(number, Box::new(context)));
@@ -284,7 +295,11 @@ impl Server {
                     }
                 }
                 Err(error) => {
-                    link.send_replace(Link::Down(error));
+                    let of_one = if urls.len() > 1 { format!("{url}: ") } else { String::new() };
+                    link.send_replace(Link::Down(of_one + &error));
+                    if number % urls.len() as u64 > 0 {
+                        continue;
+                    }
                 }
             }
             pause.wait().await;
@@ -304,7 +319,7 @@ impl Server {
             max_messages: -1,
             max_messages_per_subject: -1,
             max_consumers: -1,
-            num_replicas: 1,
+            num_replicas: self.replicas(),
             ..stream::Config::default()
         };
         existing_or_made(context, &name, async || {

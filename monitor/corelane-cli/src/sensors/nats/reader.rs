@@ -300,7 +300,7 @@ impl Engine for Nats {
         let name = self.object(&shards);
         self.ask(MOST_SNAPSHOT, async |context| {
             let failed = |error: String| EngineError::Server("load the snapshot", error);
-            let snapshots = snapshots(&context).await.map_err(failed)?;
+            let snapshots = snapshots(&context, self.server.replicas()).await.map_err(failed)?;
             let mut object = match snapshots.get(&name).await {
                 Ok(object) => object,
                 Err(error) if error.kind() == GetErrorKind::NotFound => return Ok(None),
@@ -333,7 +333,7 @@ impl Engine for Nats {
             if existing(&context, BUCKET_STREAM).await.map_err(failed)?.is_none() {
                 return Ok(Vec::new());
             }
-            let snapshots = snapshots(&context).await.map_err(failed)?;
+            let snapshots = snapshots(&context, self.server.replicas()).await.map_err(failed)?;
             Ok(self.list(&context, &snapshots).await?.0.into_iter().map(|(shards, _)| shards).collect())
         })
     }
@@ -432,7 +432,7 @@ impl Engine for Nats {
         };
         let stored = self.ask(snapshot.len(), async |context| {
             let failed = |error: String| EngineError::Server("store the snapshot", error);
-            let snapshots = snapshots(&context).await.map_err(failed)?;
+            let snapshots = snapshots(&context, self.server.replicas()).await.map_err(failed)?;
             again(async || {
                 let put = snapshots.put(object.clone(), &mut (&head[..]).chain(snapshot)).await;
                 put.map(drop).map_err(|error| error.to_string())
@@ -471,12 +471,12 @@ impl Drop for Nats {
 }
 
 /// Where the snapshots are; it is made if it is not there. Another aggregator may make it at the same time.
-async fn snapshots(context: &jetstream::Context) -> Result<ObjectStore, String> {
+async fn snapshots(context: &jetstream::Context, replicas: usize) -> Result<ObjectStore, String> {
     let config = || object_store::Config {
         bucket: BUCKET.into(),
         max_bytes: -1,
         storage: StorageType::File,
-        num_replicas: 1,
+        num_replicas: replicas,
         ..object_store::Config::default()
     };
     again(async || {

@@ -349,6 +349,49 @@ fn a_token_lets_in_and_a_wrong_one_does_not() {
     }
 }
 
+/// All are connected to the one that is killed.
+#[test]
+fn a_cluster_goes_on_without_one_of_its_servers() {
+    let ports: Vec<_> = (0..3).map(|_| nats_server::free_port()).collect();
+    let routes: Vec<_> = ports.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+    let start = |number: usize| {
+        let name = number.to_string();
+        let arguments =
+            ["--name", &name, "--cluster_name", "c", "--cluster", &routes[number], "--routes", &routes.join(",")];
+        TestServer::start(&arguments)
+    };
+    let Some(mut servers) = (0..3).map(start).collect::<Option<Vec<_>>>() else { return };
+    let url = servers.iter().map(TestServer::url).collect::<Vec<_>>().join(",");
+    let folder = tempfile::tempdir().unwrap();
+    let mut a = spool(folder.path(), "a");
+    let sender = Sender::start(&url, &NatsOptions::default(), folder.path(), "a").unwrap();
+    let mut reader = Nats::new(&url, &NatsOptions::default()).unwrap();
+    let mut read = 0_u64;
+    let mut go_on = |reader: &mut Nats, count: u64| {
+        append(&mut a, read..read + count);
+        read += count;
+        let end = Instant::now() + LIMIT;
+        let mut found = Vec::new();
+        while found.len() < count as usize {
+            assert!(Instant::now() < end, "{:?}, {:?}", reader.problem(), sender.state());
+            if let Read::Batch(batch) = reader.next(Duration::from_millis(100)).unwrap() {
+                found.push(u64::from_le_bytes(batch.try_into().unwrap()));
+            }
+        }
+        assert_eq!(found, (read - count..read).collect::<Vec<_>>());
+    };
+    go_on(&mut reader, 100);
+    let client = Client::connect(&servers[1]);
+    let replicas = client.driver.handle.block_on(async {
+        client.context.get_stream("corelane-batches").await.unwrap().cached_info().config.num_replicas
+    });
+    assert_eq!(replicas, 3);
+    // The first that was named, so all are connected to it.
+    servers[0].process.kill();
+    go_on(&mut reader, 100);
+    assert!(sender.finish(LIMIT));
+}
+
 /// Certificates of an authority of its own, for the server and for clients.
 fn certificates(folder: &Path, clients: &[&str]) -> bool {
     let script = "set -e
