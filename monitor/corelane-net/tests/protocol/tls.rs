@@ -146,6 +146,19 @@ fn a_client_hello_says_what_it_offers() {
     assert_eq!((hello.extensions.len(), hello.extensions[1], hello.client), (18, 0x001b, C));
 }
 
+/// A name that is none of DNS would be kept as long as its answer is awaited, and written.
+#[test]
+fn of_a_name_as_many_bytes_are_kept_as_dns_has() {
+    for (length, kept) in [(255, 255), (256, 255), (16_000, 255)] {
+        let name = "\u{1}".repeat(length);
+        let (clients, _) = hellos(&[(C, data(record(22, &hello(0x0303, &CIPHERS, &[host(&name)]))))]);
+        assert_eq!(clients[0].server_name.as_deref(), Some(&name[..kept]));
+    }
+    // A letter that is cut is none.
+    let (clients, _) = hellos(&[(C, data(record(22, &hello(0x0303, &CIPHERS, &[host(&"é".repeat(200))]))))]);
+    assert_eq!(clients[0].server_name.as_deref(), Some(&*("\\xc3\\xa9".repeat(127) + "\\xc3")));
+}
+
 /// From the description of JA4 (technical_details/JA4.md) and from the expected outputs in FoxIO's repository for the
 /// same client with other protocol names.
 #[test]

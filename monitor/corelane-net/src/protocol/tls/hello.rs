@@ -19,7 +19,7 @@ pub struct ClientHello {
     pub legacy_version: u16,
     /// The versions it offers in an extension, in its order, without GREASE values.
     pub versions: Vec<u16>,
-    /// The host it wants to reach (SNI).
+    /// The host it wants to reach (SNI), of a longer one the first 255 bytes.
     pub server_name: Option<Text>,
     /// The protocols it offers (ALPN), in its order.
     pub protocols: Vec<Text>,

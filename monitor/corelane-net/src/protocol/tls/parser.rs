@@ -409,6 +409,9 @@ fn extensions(mut hello: Fields<'_>) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || Some((all.u16()?, all.counted_by_u16()?)))
 }
 
+/// The most bytes of a host's name that are kept: it is one of DNS (RFC 6066, section 3), and those have no more.
+const MOST_NAME: usize = 255;
+
 /// The first host of an extension with names of servers (RFC 6066, section 3). It may have none.
 fn server_name(content: &[u8]) -> Option<Option<&[u8]>> {
     if content.is_empty() {
@@ -416,7 +419,7 @@ fn server_name(content: &[u8]) -> Option<Option<&[u8]>> {
     }
     let mut names = Fields(Fields(content).counted_by_u16()?);
     let mut names = std::iter::from_fn(move || Some((names.u8()?, names.counted_by_u16()?)));
-    Some(names.find(|&(kind, _)| kind == 0).map(|(_, name)| name))
+    Some(names.find(|&(kind, _)| kind == 0).map(|(_, name)| &name[..name.len().min(MOST_NAME)]))
 }
 
 /// The names of an extension with names of protocols (RFC 7301, section 3.1).
