@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &AggregateArguments, interrupt: &Interrupt) -> Exit
     match Run::open(arguments, interrupt) {
         Ok(Some(mut run)) => run.go(arguments, interrupt).unwrap_or_else(refused),
         Ok(None) => Exit::Done,
-        Err(refusal) => refused(refusal),
+        Err(refusal) => refused(refusal).and(interrupt.exit()),
     }
 }
 
@@ -115,7 +115,7 @@ impl Run {
             })?;
         }
         engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
-        let output = NewsOutput::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written))?;
+        let output = NewsOutput::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written), interrupt)?;
         let requests = requests().map_err(|error| format!("signals: {error}"))?;
         let numbers = Arc::new(Mutex::new(Sensors::default()));
         let seen = Arc::clone(&numbers);
@@ -155,7 +155,7 @@ impl Run {
             if self.aggregator().have_all_ended() && arguments.until_ended {
                 let Some(aggregator) = self.aggregator.take() else { break };
                 aggregator.finish(|news| self.output.write(&news));
-                return self.output.finish();
+                return Ok(self.output.finish());
             }
             let now = Instant::now();
             self.look_at_clock(now, arguments);
@@ -180,7 +180,7 @@ impl Run {
         if !self.output.is_gone {
             self.store(arguments);
         }
-        self.output.finish()
+        Ok(self.output.finish())
     }
 
     fn aggregator(&self) -> &Aggregator {

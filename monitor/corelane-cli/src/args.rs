@@ -156,7 +156,8 @@ pub(crate) struct Capture {
     #[arg(long, value_name = "EXPRESSION", value_parser = expression, conflicts_with_all = ["demo", "filter_program"])]
     pub(crate) filter: Option<String>,
 
-    /// Writes the packets that are analysed, as pcapng; a file that is there is emptied first
+    /// Writes the packets that are analysed, as pcapng. Of files a copy that is there is replaced; of an interface or
+    /// the standard input it stays, and the next has the time in its name
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "demo")]
     pub(crate) write: Option<PathBuf>,
 
@@ -165,7 +166,8 @@ pub(crate) struct Capture {
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) snaplen: u32,
 
-    /// The kernel's buffer for captured packets; what does not fit is dropped and counted
+    /// The kernel's buffer for captured packets, at least 1M by the default --snaplen; what does not fit is dropped and
+    /// counted
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = memory,
         requires = "interface", conflicts_with_all = ["files", "demo"])]
     pub(crate) ring_size: u64,

@@ -4,11 +4,12 @@ use crate::args::GenArguments;
 use crate::exit::{Exit, complain, refused};
 use crate::input::Watch;
 use crate::interrupt::Interrupt;
-use crate::output::{Output, is_one_output};
+use crate::output::{How, Output, is_one_output};
 use crate::progress::{Gauge, Meter, ProgressKind};
 use corelane_net::capture::write::PcapWriter;
 use corelane_net::synth::{Config, Generator, LINK, truth_json};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Frames between two checks of the interrupt.
@@ -61,24 +62,25 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
             truth.display()
         ));
     }
+    let open = |path: &Path| Output::open(path, How::Replace, interrupt);
     let is_new = arguments.truth.as_ref().is_some_and(|path| !path.exists());
-    let truth = match arguments.truth.as_deref().map(Output::replace).transpose() {
+    let truth = match arguments.truth.as_deref().map(open).transpose() {
         Ok(truth) => truth,
-        Err(error) => return refused(error),
+        Err(error) => return refused(error).and(interrupt.exit()),
     };
-    let out = match Output::replace(&arguments.out).map_err(|error| error.to_string()) {
+    let out = match open(&arguments.out).map_err(|error| error.to_string()) {
         Ok(out) if !out.is_terminal() => out,
         out => {
             let why = out
                 .err()
                 .unwrap_or("OUT is a terminal, and a capture is binary; name a file, or pipe it on".to_owned());
-            let exit = refused(why);
+            let exit = refused(why).and(interrupt.exit());
             // What it held before stays.
             truth.into_iter().filter(|_| is_new).for_each(Output::remove);
             return exit;
         }
     };
-    if let Err(error) = [&out].into_iter().chain(&truth).try_for_each(Output::empty) {
+    if let Err(error) = [&out].into_iter().chain(&truth).try_for_each(Output::begin) {
         return refused(error);
     }
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };

@@ -23,7 +23,7 @@ use crate::metrics::{self, Listener};
 use crate::notify::Notify;
 #[cfg(target_os = "linux")]
 use crate::output::is_descriptor;
-use crate::output::{Condition, Output, is_standard};
+use crate::output::{Condition, How, is_standard};
 use crate::progress::{Gauge, Meter, ProgressKind};
 use crate::replay::Replay;
 #[cfg(target_os = "linux")]
@@ -77,20 +77,20 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     };
     let opened = Start::of(arguments).and_then(|start| {
         let publisher = start.as_user(|| Publisher::open(arguments, &job.settings, interrupt))??;
-        let mut outputs = Outputs::open(arguments, start.user.as_ref())?;
+        let mut outputs = Outputs::open(arguments, start.user.as_ref(), interrupt)?;
         outputs.publisher = publisher;
         Ok((start, outputs))
     });
     let (start, mut outputs) = match opened {
         Ok(opened) => opened,
-        Err(refusal) => return refused(refusal),
+        Err(refusal) => return refused(refusal).and(interrupt.exit()),
     };
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
         let inputs = match inputs(arguments, start, &watch, &mut outputs) {
             Ok(inputs) => inputs,
-            Err(refusal) => return refused(refusal),
+            Err(refusal) => return refused(refusal).and(interrupt.exit()),
         };
         let analysed = analyse(inputs, &job, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
@@ -254,6 +254,7 @@ impl LiveStart {
         let listener = metrics::listener(arguments.endless.metrics.as_deref())?;
         let headers_only = capture.write.is_none() && !needs_payload(arguments);
         let options = wire::options(capture, filter).headers_only(headers_only);
+        wire::check_ring(capture, &options)?;
         let rings = Live::open_rings(interface, &options, capture.rings).map_err(|error| error.to_string())?;
         Ok(Some(LiveStart { notify, listener, rings }))
     }
@@ -278,7 +279,10 @@ pub(crate) fn inputs(
     outputs: &mut Outputs,
 ) -> Result<Vec<Input>, String> {
     let capture = &arguments.capture;
-    let copy = capture.write.as_ref().map(|path| open(path, start.user.as_ref(), Output::replace)).transpose()?;
+    // What a pipe has brought is gone, as what was on a wire is; from files the same run makes the copy again.
+    let is_gone = capture.interface.is_some() || arguments.files.iter().any(|file| is_standard(file));
+    let how = if is_gone { How::Apart } else { How::Replace };
+    let copy = capture.write.as_ref().map(|path| open(path, start.user.as_ref(), how, &watch.interrupt)).transpose()?;
     start.as_user(|| outputs.publisher.iter_mut().try_for_each(Publisher::begin))??;
     let Start { filter, .. } = start;
     let Some(interface) = &capture.interface else {
@@ -311,7 +315,6 @@ pub(crate) fn inputs(
             ));
         }
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
-        copy.iter().try_for_each(Output::empty).map_err(|error| error.to_string())?;
         let copy = copy.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), rings[0].link()));
         let wires = Wire::all(rings, copy, watch, &requests, arguments.endless.drop_all);
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();

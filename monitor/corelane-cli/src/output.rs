@@ -4,20 +4,42 @@ mod stream;
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use corelane_monitor::Timestamp;
 
 use crate::exit::{Exit, complain};
+use crate::interrupt::Interrupt;
 
 pub(crate) use stream::Stream;
 pub(crate) use stream::{Condition, Units};
+
+/// How often a pipe is looked at that has no reader.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What becomes of what a file holds when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// It goes, once the file is [begun](Output::begin): a run that is refused costs nothing. A file that another run
+    /// writes so is refused.
+    Replace,
+    /// It stays, and the output is written behind it: what a service writes survives its restart.
+    Append,
+    /// It stays, and the output is a file of its own: under the name itself where that is free, else under one with the
+    /// time. So no two runs write one file, and no restart empties one.
+    Apart,
+}
 
 /// An output. It is opened before the work begins, so that errors show early.
 #[derive(Debug)]
 pub(crate) struct Output {
     to: To,
-    /// Whether what the file held stays in it.
-    keeps: bool,
+    how: How,
+    /// The name that was given; that of the file may have a time.
+    given: PathBuf,
 }
 
 #[derive(Debug)]
@@ -42,42 +64,52 @@ impl fmt::Display for OutputError {
 impl Output {
     /// The standard output.
     pub(crate) fn stdout() -> Self {
-        Output { to: To::Stdout, keeps: true }
+        Output { to: To::Stdout, how: How::Append, given: PathBuf::new() }
     }
 
     /// Creates a file, or empties it.
     #[cfg(test)]
     pub(crate) fn create(path: &Path) -> Result<Self, OutputError> {
-        let output = Self::replace(path)?;
-        output.empty().map(|()| output)
+        let output = Self::open(path, How::Replace, &Interrupt::default())?;
+        output.begin().map(|()| output)
     }
 
-    /// The same, but that a file is left as it is until it is [emptied](Output::empty): a run that is refused costs
-    /// nothing.
-    pub(crate) fn replace(path: &Path) -> Result<Self, OutputError> {
-        Self::open(path, OpenOptions::new().write(true).create(true).truncate(false), false)
-    }
-
-    /// Opens a file to write behind what it holds, or creates it; `-` is the standard output. What a service writes
-    /// survives its restart.
+    /// Opens a file to write behind what it holds.
+    #[cfg(test)]
     pub(crate) fn append(path: &Path) -> Result<Self, OutputError> {
-        Self::open(path, OpenOptions::new().append(true).create(true), true)
+        Self::open(path, How::Append, &Interrupt::default())
     }
 
-    fn open(path: &Path, options: &OpenOptions, keeps: bool) -> Result<Self, OutputError> {
+    /// Opens a file, or creates it; `-` is the standard output. A pipe that nobody reads is waited for until the
+    /// interrupt, and that is said.
+    pub(crate) fn open(path: &Path, how: How, interrupt: &Interrupt) -> Result<Self, OutputError> {
         if is_standard(path) {
             return Ok(Self::stdout());
         }
-        match options.open(path) {
-            Ok(file) => Ok(Output { to: To::File(file, path.to_owned()), keeps }),
-            Err(error) => Err(OutputError { name: path.display().to_string(), error }),
+        let failed = |error| OutputError { name: path.display().to_string(), error };
+        // Devices and pipes cannot be emptied, and take what all write. Whoever has given a file open knows who else
+        // writes it.
+        let is_file = fs::metadata(path).map_or(true, |facts| facts.is_file()) && !is_descriptor(path);
+        let (file, own) = match how {
+            How::Apart if is_file => {
+                let (file, own) = apart(path).map_err(failed)?;
+                if own != path {
+                    complain(format_args!("{}: is there already; the packets go to {}", path.display(), own.display()));
+                }
+                (file, own)
+            }
+            _ => (open(path, how, interrupt).map_err(failed)?, path.to_owned()),
+        };
+        if how == How::Replace && is_file && !lock(&file).unwrap_or(true) {
+            return Err(failed(io::Error::other("another run writes it")));
         }
+        Ok(Output { to: To::File(file, own), how, given: path.to_owned() })
     }
 
-    /// Empties the file, unless it was opened to append. Before the first byte is written.
-    pub(crate) fn empty(&self) -> Result<(), OutputError> {
+    /// Empties a file that is replaced. Before the first byte is written.
+    pub(crate) fn begin(&self) -> Result<(), OutputError> {
         match &self.to {
-            To::File(file, _) if !self.keeps => {
+            To::File(file, _) if self.how == How::Replace => {
                 let emptied = file.metadata().and_then(|facts| if facts.is_file() { file.set_len(0) } else { Ok(()) });
                 emptied.map_err(|error| OutputError { name: self.to_string(), error })
             }
@@ -95,6 +127,10 @@ impl Output {
 
     /// Writes all of `body`. If the reader has gone away it has seen enough: that is no error.
     pub(crate) fn write(&self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<Exit, OutputError> {
+        let body = |out: &mut dyn Write| {
+            out.write_all(self.torn())?;
+            body(out)
+        };
         let written = match &self.to {
             To::Stdout => through(io::stdout().lock(), body),
             To::File(file, _) => through(file, body),
@@ -116,7 +152,22 @@ impl Output {
         Stream::new(self)
     }
 
-    /// Opens the file again by its name, which may mean another file since, and writes behind what that holds. Says
+    /// What ends the last line of a file that is appended to: nothing, unless a crash has torn it.
+    fn torn(&self) -> &'static [u8] {
+        let To::File(file, _) = &self.to else { return b"" };
+        let is_torn = || -> io::Result<bool> {
+            let (mut file, mut last): (&File, _) = (file, [b'\n']);
+            if self.how == How::Append && file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+            }
+            Ok(last != *b"\n")
+        };
+        // What may not be read is left as it is.
+        if is_torn().unwrap_or(false) { b"\n" } else { b"" }
+    }
+
+    /// Opens the file again by the name that was given, which may mean another file since, as [`How`] says. Says
     /// whether it is another file. The standard output, devices, pipes and [descriptors](is_descriptor) stay as they
     /// are. After an error the old file stays open.
     fn reopen(&mut self) -> io::Result<bool> {
@@ -125,9 +176,18 @@ impl Output {
         if !old.is_file() || is_descriptor(path) {
             return Ok(false);
         }
-        let new = OpenOptions::new().append(true).create(true).open(path)?;
+        if self.how == How::Apart {
+            let is_free = *path != self.given && !self.given.exists();
+            if !is_free && fs::metadata(&*path).is_ok_and(|facts| is_same(&old, &facts)) {
+                return Ok(false);
+            }
+            (*file, *path) = apart(&self.given)?;
+            return Ok(true);
+        }
+        let new = append_to(path)?;
         let is_other = !is_same(&old, &new.metadata()?);
         *file = new;
+        self.how = How::Append;
         Ok(is_other)
     }
 
@@ -171,6 +231,104 @@ impl fmt::Display for Output {
             To::Stdout => f.write_str("standard output"),
             To::File(_, path) => path.display().fmt(f),
         }
+    }
+}
+
+/// Opens a file for an output that is not one of its own.
+fn open(path: &Path, how: How, interrupt: &Interrupt) -> io::Result<File> {
+    #[cfg(unix)]
+    if fs::metadata(path).is_ok_and(|facts| std::os::unix::fs::FileTypeExt::is_fifo(&facts.file_type())) {
+        return open_pipe(path, interrupt);
+    }
+    let _ = interrupt;
+    match how {
+        How::Append => append_to(path),
+        _ => OpenOptions::new().write(true).create(true).truncate(false).open(path),
+    }
+}
+
+/// Opens a file to write behind what it holds, and to read its last byte, if that is allowed.
+fn append_to(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    match options.clone().read(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => options.open(path),
+        opened => opened,
+    }
+}
+
+/// Opens a pipe. The system's own wait for a reader would have no end.
+#[cfg(unix)]
+fn open_pipe(path: &Path, interrupt: &Interrupt) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let mut is_said = false;
+    loop {
+        match rustix::fs::open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(pipe) => {
+                rustix::fs::fcntl_setfl(&pipe, OFlags::empty())?;
+                return Ok(pipe.into());
+            }
+            Err(rustix::io::Errno::NXIO) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if interrupt.is_set() {
+            return Err(io::Error::other("nobody has read this pipe"));
+        }
+        if !std::mem::replace(&mut is_said, true) {
+            complain(format_args!("{}: nobody reads this pipe; waiting for a reader, or Ctrl-C", path.display()));
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Opens a file that no other run writes, and that holds nothing: of this name, or of one with the time.
+fn apart(given: &Path) -> io::Result<(File, PathBuf)> {
+    let options = {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        options
+    };
+    let file = options.open(given)?;
+    if lock(&file).unwrap_or(true) && file.metadata()?.len() == 0 {
+        return Ok((file, given.to_owned()));
+    }
+    let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let time = Timestamp::of(u64::try_from(now_ns).unwrap_or(u64::MAX));
+    let time = format!("{}T{}Z", time.date(), time.time()).replace(['-', ':'], "");
+    // Where the file really is, as all that is opened later has to be there.
+    let place = given.canonicalize()?;
+    let extension = place.extension().map(|extension| format!(".{}", extension.display())).unwrap_or_default();
+    let stem = place.file_stem().unwrap_or_default().display();
+    for number in 1_u64.. {
+        let number = if number == 1 { String::new() } else { format!("-{number}") };
+        let path = place.with_file_name(format!("{stem}-{time}{number}{extension}"));
+        let file = options.open(&path)?;
+        if lock(&file).unwrap_or(true) && file.metadata()?.len() == 0 {
+            return Ok((file, path));
+        }
+    }
+    unreachable!("there are fewer files")
+}
+
+/// Takes a file for as long as it is open. Says whether no other process has it.
+///
+/// # Errors
+///
+/// Those of file systems without locks.
+pub(crate) fn lock(file: &File) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{FlockOperation, flock};
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        Ok(true)
     }
 }
 

@@ -31,7 +31,7 @@ impl Tap {
     /// Empties the file of the copy, before its first record.
     pub(crate) fn begin(&self) -> Result<(), OutputError> {
         match &self.copy {
-            Some(CopyEnd::Own(copy)) => copy.stream.iter().try_for_each(|stream| stream.output().empty()),
+            Some(CopyEnd::Own(copy)) => copy.stream.iter().try_for_each(|stream| stream.output().begin()),
             _ => Ok(()),
         }
     }

@@ -1,7 +1,8 @@
 //! The output of an aggregator: a file of events, or lines of text.
 
 use crate::exit::{Exit, complain};
-use crate::output::{Condition, Output, Stream, Units, is_standard};
+use crate::interrupt::Interrupt;
+use crate::output::{Condition, How, Output, Stream, Units, is_standard};
 use corelane_monitor::eve;
 use corelane_monitor::sensors::News;
 use std::collections::HashMap;
@@ -11,113 +12,109 @@ use std::path::{Path, PathBuf};
 
 /// Where scans and news of sensors go.
 pub(super) struct NewsOutput {
-    /// `None` are lines of text on the standard output.
-    eve: Option<Eve>,
-    /// Why the state is not stored, if it is not.
-    pub(super) problem: Option<String>,
-    /// Whether the reader of the standard output has gone.
-    pub(super) is_gone: bool,
-}
-
-struct Eve {
-    stream: Stream,
+    /// `None` once it has ended.
+    stream: Option<Stream>,
+    /// Whether these are lines of text, as the scans of a monitor, and not events.
+    is_text: bool,
     /// If it is a file that can be looked into.
     path: Option<PathBuf>,
     /// The [keys](key) of lines that were written behind the last snapshot, which come again now …
     known: HashMap<Vec<u8>, u64>,
     /// … and where the first of them begins.
     behind: u64,
+    /// Why the state is not stored, if it is not.
+    pub(super) problem: Option<String>,
+    /// Whether the reader of the standard output has gone.
+    pub(super) is_gone: bool,
 }
 
 impl NewsOutput {
     /// Opens the output. `written` is the length that a file had at the snapshot that is gone on from: what is behind
     /// that comes again, and is not written again.
-    pub(super) fn open(eve: Option<&Path>, written: Option<u64>) -> Result<Self, String> {
-        let Some(path) = eve else { return Ok(NewsOutput { eve: None, problem: None, is_gone: false }) };
+    pub(super) fn open(eve: Option<&Path>, written: Option<u64>, interrupt: &Interrupt) -> Result<Self, String> {
+        let path = eve.unwrap_or(Path::new("-"));
         let refusal = |error: io::Error| format!("{}: {error}", path.display());
         let is_file = !is_standard(path) && fs::metadata(path).map_or(true, |facts| facts.is_file());
         let mut known = HashMap::new();
         if let Some(written) = written.filter(|_| is_file) {
             known = lines_behind(path, written).map_err(refusal)?;
         }
-        let output = Output::append(path).map_err(|error| error.to_string())?;
-        let stream = output.into_stream().enduring(Units::Lines);
-        let path = is_file.then(|| path.to_owned());
-        let eve = Some(Eve { stream, path, known, behind: written.unwrap_or(0) });
-        Ok(NewsOutput { eve, problem: None, is_gone: false })
+        let output = Output::open(path, How::Append, interrupt).map_err(|error| error.to_string())?;
+        Ok(NewsOutput {
+            stream: Some(output.into_stream().enduring(Units::Lines)),
+            is_text: eve.is_none(),
+            path: is_file.then(|| path.to_owned()),
+            known,
+            behind: written.unwrap_or(0),
+            problem: None,
+            is_gone: false,
+        })
     }
 
     pub(super) fn write(&mut self, news: &News) {
         if let News::Sensor(event) = news {
             complain(event);
         }
-        match (&mut self.eve, news) {
-            (None, News::Scan(scan)) => self.is_gone |= writeln!(io::stdout().lock(), "{scan}").is_err(),
-            (None, News::Sensor(_)) => {}
-            (Some(eve), news) => {
-                let mut line = Vec::new();
-                // Memory takes all bytes.
-                let _ = match news {
-                    News::Scan(scan) => eve::write_scan(scan, &mut line),
-                    News::Sensor(event) => eve::write_sensor(event, &mut line),
-                };
-                match eve.known.get_mut(key(&line)) {
-                    Some(1) => drop(eve.known.remove(key(&line))),
-                    Some(count) => *count -= 1,
-                    None => self.is_gone |= !eve.stream.put(&line),
-                }
-            }
+        let Some(stream) = &mut self.stream else { return };
+        let mut line = Vec::new();
+        // Memory takes all bytes.
+        let _ = match news {
+            News::Scan(scan) if self.is_text => writeln!(line, "{scan}"),
+            News::Scan(scan) => eve::write_scan(scan, &mut line),
+            News::Sensor(_) if self.is_text => return,
+            News::Sensor(event) => eve::write_sensor(event, &mut line),
+        };
+        match self.known.get_mut(key(&line)) {
+            Some(1) => drop(self.known.remove(key(&line))),
+            Some(count) => *count -= 1,
+            None => self.is_gone |= !stream.put(&line),
         }
     }
 
     pub(super) fn flush(&mut self) {
-        match &mut self.eve {
-            Some(eve) => drop(eve.stream.flush()),
-            None => drop(io::stdout().lock().flush()),
-        }
+        self.is_gone |= self.stream.as_mut().is_some_and(|stream| !stream.flush());
     }
 
     pub(super) fn reopen(&mut self) {
-        if let Some(eve) = &mut self.eve {
-            eve.stream.reopen();
-            eve.behind = 0;
+        if let Some(stream) = &mut self.stream {
+            stream.reopen();
+            self.behind = 0;
         }
     }
 
     pub(super) fn condition(&self) -> Option<(&'static str, Condition)> {
-        self.eve.as_ref().map(|eve| ("events", eve.stream.condition()))
+        self.stream.as_ref().map(|stream| ("events", stream.condition()))
     }
 
     /// All batches are read: what has not come again by now will not. But if a sensor is among it that was left
     /// out, the state was not stored after that, and the clock will decide it again, and all that comes of it.
     pub(super) fn forget_known(&mut self, clock_is_over: bool) {
-        if let Some(eve) = &mut self.eve {
-            let is_left_out = |line: &[u8]| line.windows(LEFT_OUT.len()).any(|part| part == LEFT_OUT);
-            if clock_is_over || !eve.known.keys().any(|line| is_left_out(line)) {
-                eve.known = HashMap::new();
-            }
+        let is_left_out = |line: &[u8]| line.windows(LEFT_OUT.len()).any(|part| part == LEFT_OUT);
+        if clock_is_over || !self.known.keys().any(|line| is_left_out(line)) {
+            self.known = HashMap::new();
         }
     }
 
     /// The length of the file, once all is in it, or its length before what is to come again. `None`
     /// means that something cannot be written.
     pub(super) fn written(&mut self) -> Option<u64> {
-        let Some(eve) = &mut self.eve else { return Some(0) };
-        eve.stream.flush();
-        if eve.stream.condition().error.is_some() {
+        self.flush();
+        if self.condition().is_some_and(|(_, condition)| condition.error.is_some()) {
             return None;
         }
-        if !eve.known.is_empty() {
-            return Some(eve.behind);
+        if !self.known.is_empty() {
+            return Some(self.behind);
         }
-        Some(eve.path.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |facts| facts.len()))
+        Some(self.path.as_ref().and_then(|path| fs::metadata(path).ok()).map_or(0, |facts| facts.len()))
     }
 
-    pub(super) fn finish(&mut self) -> Result<Exit, String> {
-        match self.eve.take() {
-            None => Ok(Exit::Done),
-            Some(eve) => eve.stream.finish().map_err(|error| error.to_string()),
-        }
+    /// Ends it. What cannot be written is said, and is missing.
+    pub(super) fn finish(&mut self) -> Exit {
+        let finished = self.stream.take().map_or(Ok(Exit::Done), Stream::finish);
+        finished.unwrap_or_else(|error| {
+            complain(error);
+            Exit::Partial
+        })
     }
 }
 
@@ -185,20 +182,24 @@ mod tests {
         News::Sensor(SensorEvent { sensor: "a".parse().unwrap(), news, time_ns: 1_000_000_000 })
     }
 
+    fn open(path: &Path, written: Option<u64>) -> NewsOutput {
+        NewsOutput::open(Some(path), written, &Interrupt::default()).unwrap()
+    }
+
     /// Else a file would never be written on, and all its lines be kept.
     #[test]
     fn lines_that_are_not_told_again_are_forgotten_when_all_is_read_and_what_the_clock_says_later() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.json");
-        let mut output = NewsOutput::open(Some(&path), None).unwrap();
+        let mut output = open(&path, None);
         let before = output.written().unwrap();
         for state in [SensorNews::Ended, SensorNews::Back { late: 1 }, SensorNews::LeftOut { waiting: 0, behind_ns: 0 }]
         {
             output.write(&news(state));
         }
-        output.finish().unwrap();
+        output.finish();
         let length = fs::metadata(&path).unwrap().len();
-        let mut output = NewsOutput::open(Some(&path), Some(before)).unwrap();
+        let mut output = open(&path, Some(before));
         output.write(&news(SensorNews::Ended));
         assert_eq!(output.written(), Some(before));
         output.forget_known(false);
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(output.written(), Some(before), "another line may come of it");
         output.forget_known(false);
         assert_eq!(output.written(), Some(length), "nothing is in it twice");
-        let mut output = NewsOutput::open(Some(&path), Some(before)).unwrap();
+        let mut output = open(&path, Some(before));
         output.forget_known(true);
         assert_eq!(output.written(), Some(length));
     }

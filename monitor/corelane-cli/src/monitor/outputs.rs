@@ -6,8 +6,9 @@ use crate::args::{Capture, Format, MonitorArguments};
 #[cfg(target_os = "linux")]
 pub(super) use crate::confine::User;
 use crate::exit::{Exit, complain};
+use crate::interrupt::Interrupt;
 use crate::output::{
-    Condition, Output, OutputError, Stream, Units, is_descriptor, is_one_output, is_standard, same_file,
+    Condition, How, Output, OutputError, Stream, Units, is_descriptor, is_one_output, is_standard, same_file,
 };
 use crate::progress::color;
 use corelane_monitor::eve::{self, Events};
@@ -61,19 +62,16 @@ pub(super) type User = std::convert::Infallible;
 
 /// Opens an output as the user that the process becomes would: so it is that user's, may be opened again later, and a
 /// link leads to no file of others. What the process was given open is opened as it was given.
-pub(super) fn open(
-    path: &Path,
-    user: Option<&User>,
-    how: fn(&Path) -> Result<Output, OutputError>,
-) -> Result<Output, String> {
+pub(super) fn open(path: &Path, user: Option<&User>, how: How, interrupt: &Interrupt) -> Result<Output, String> {
+    let open = || Output::open(path, how, interrupt);
     let user = user.filter(|_| !is_standard(path) && !is_descriptor(path));
     #[cfg(target_os = "linux")]
     if let Some(user) = user {
-        let opened = user.act(|| how(path)).map_err(|refusal| refusal.to_string())?;
+        let opened = user.act(open).map_err(|refusal| refusal.to_string())?;
         return opened.map_err(|error| format!("--user {user}: {error}"));
     }
     let _ = user;
-    how(path).map_err(|error| error.to_string())
+    open().map_err(|error| error.to_string())
 }
 
 /// The output of events, and their kinds.
@@ -128,12 +126,16 @@ fn taken(arguments: &MonitorArguments) -> Option<&'static str> {
 
 impl Outputs {
     /// Opens the outputs, with the rights of the user that the process becomes, and empties none of them.
-    pub(super) fn open(arguments: &MonitorArguments, user: Option<&User>) -> Result<Self, String> {
+    pub(super) fn open(
+        arguments: &MonitorArguments,
+        user: Option<&User>,
+        interrupt: &Interrupt,
+    ) -> Result<Self, String> {
         let taken = taken(arguments).is_some();
         let is_live = arguments.capture.interface.is_some();
         // What a service writes survives its restart.
-        let how = if is_live { Output::append } else { Output::replace };
-        let create = |path: &Option<PathBuf>| path.as_ref().map(|path| open(path, user, how)).transpose();
+        let how = if is_live { How::Append } else { How::Replace };
+        let create = |path: &Option<PathBuf>| path.as_ref().map(|path| open(path, user, how, interrupt)).transpose();
         let crate::args::Outputs { eve, timing, html, .. } = &arguments.outputs;
         let (eve, timing, html) = (create(eve)?, create(timing)?, create(html)?);
         let eve = eve.map(|output| Eve {
@@ -179,7 +181,7 @@ impl Outputs {
         self.screen.iter().for_each(|screen| screen.begin());
         let eve = self.eve.iter().map(|eve| eve.stream.output());
         let html = self.html.iter().map(|(html, _)| html);
-        eve.chain(&self.timing).chain(html).try_for_each(Output::empty)
+        eve.chain(&self.timing).chain(html).try_for_each(Output::begin)
     }
 
     /// Writes events while the analysis runs. When their reader has gone, and there is no other output, the analysis

@@ -112,6 +112,19 @@ pub(super) fn options(capture: &Capture, filter: Option<&Filter>) -> Options {
         .filter(filter.map(|filter| filter.instructions().to_vec()))
 }
 
+/// Why the size of a ring that was asked for is none, if it is not. The library would round it up.
+pub(super) fn check_ring(capture: &Capture, options: &Options) -> Result<(), String> {
+    let least = options.least_ring_bytes();
+    if capture.ring_size < least as u64 {
+        let (size, snaplen) = (capture.ring_size, capture.snaplen);
+        return Err(format!(
+            "--ring-size: {size} bytes are too few for two blocks of frames of {snaplen} bytes; give at least {least} \
+             bytes, or a smaller --snaplen"
+        ));
+    }
+    Ok(())
+}
+
 impl Wire {
     /// The rings of an interface, which share the copy.
     pub(super) fn all(

@@ -1,7 +1,7 @@
 //! An output that is written bit by bit, for seconds or for months.
 
 use super::{Output, OutputError, To};
-use crate::exit::Exit;
+use crate::exit::{Exit, complain};
 use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -14,6 +14,9 @@ const MOST_PENDING: usize = 4 << 20;
 
 /// How long an enduring stream that failed waits before it tries again.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The time between two lines about errors of an enduring stream.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// An output that is written bit by bit. Once that fails it takes no more, unless it is [enduring](Stream::enduring).
 #[derive(Debug)]
@@ -65,6 +68,9 @@ struct Endurance {
     /// What a file that was opened again begins with.
     preamble: Vec<u8>,
     retry_at: Option<Instant>,
+    /// The last line about an error, and whether it still holds.
+    said: Option<Instant>,
+    is_said: bool,
     condition: Condition,
 }
 
@@ -85,7 +91,9 @@ impl Stream {
     /// - No unit is torn: what was written of one is cut away again from a file, and completed later in a pipe.
     /// - Pending units are kept, 4 MiB of them, and written once that is possible; it is tried once a second, by calls
     ///   of [`put`](Stream::put) and [`flush`](Stream::flush). Newer ones are dropped, and counted.
+    /// - An error is logged, once a minute at most, and so is its end.
     /// - Only the standard output whose reader has gone is no longer written.
+    /// - A line that a crash has torn in a file is ended before the first one.
     pub(crate) fn enduring(mut self, units: Units) -> Self {
         let direct = match &self.output.to {
             To::Stdout => standard_output().ok(),
@@ -101,8 +109,13 @@ impl Stream {
             reopen: false,
             preamble: Vec::new(),
             retry_at: None,
+            said: None,
+            is_said: false,
             condition,
         });
+        if units == Units::Lines {
+            self.pending.extend_from_slice(self.output.torn());
+        }
         self
     }
 
@@ -227,7 +240,7 @@ impl Stream {
                     Ok(is_other) => {
                         endurance.reopen = false;
                         if is_other {
-                            endurance.begin_file(&mut self.pending);
+                            endurance.begin_file(&mut self.pending, self.output.torn());
                             #[cfg(test)]
                             (self.room = None);
                         }
@@ -256,6 +269,9 @@ impl Stream {
         match tried {
             Ok(()) => {
                 (endurance.retry_at, condition.error) = (None, None);
+                if std::mem::take(&mut endurance.is_said) {
+                    complain(format_args!("{}: is written again", self.output));
+                }
                 // Megabytes may have been pending.
                 self.pending.shrink_to(STREAM);
             }
@@ -265,6 +281,14 @@ impl Stream {
             }
             Err(error) => {
                 condition.errors += 1;
+                if endurance.said.is_none_or(|said| said.elapsed() >= REPORT_INTERVAL) {
+                    (endurance.said, endurance.is_said) = (Some(Instant::now()), true);
+                    complain(format_args!(
+                        "{}: cannot be written: {error}; trying again each second, while {} MiB wait at most",
+                        self.output,
+                        MOST_PENDING >> 20
+                    ));
+                }
                 condition.error = Some(error.to_string());
                 endurance.retry_at = Some(Instant::now() + RETRY);
             }
@@ -329,13 +353,16 @@ impl Endurance {
     }
 
     /// The pending bytes go to a new file.
-    fn begin_file(&mut self, pending: &mut Vec<u8>) {
+    fn begin_file(&mut self, pending: &mut Vec<u8>, torn: &[u8]) {
         self.begun = 0;
-        let length = self.preamble.len();
+        let preamble = if self.units == Units::Lines { torn } else { &self.preamble };
+        let length = preamble.len();
         if length > 0 {
-            pending.splice(0..0, self.preamble.iter().copied());
-            self.ends.iter_mut().for_each(|end| *end += length);
-            self.ends.insert(0, length);
+            pending.splice(0..0, preamble.iter().copied());
+            if self.units == Units::Records {
+                self.ends.iter_mut().for_each(|end| *end += length);
+                self.ends.insert(0, length);
+            }
             self.full = self.full.map(|full| full + length);
         }
     }
@@ -414,7 +441,8 @@ fn standard_output() -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Output;
+    use crate::interrupt::Interrupt;
+    use crate::output::{How, Output};
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -510,7 +538,8 @@ mod tests {
             for room in 0..all.len() {
                 let (mut reader, writer) = pipe().unwrap();
                 let to = To::File(File::from(std::os::fd::OwnedFd::from(writer)), PathBuf::from("pipe"));
-                let mut stream = Output { to, keeps: true }.into_stream().enduring(units);
+                let mut stream =
+                    Output { to, how: How::Append, given: PathBuf::from("pipe") }.into_stream().enduring(units);
                 stream.room = Some(room);
                 (0..7).for_each(|i| assert!(stream.put(&unit(units, i))));
                 assert!(stream.flush());
@@ -780,13 +809,13 @@ mod tests {
         let path = folder.path().join("out");
         for _ in 0..2 {
             fs::write(&path, "of an earlier run").unwrap();
-            let output = Output::replace(&path).unwrap();
+            let output = Output::open(&path, How::Replace, &Interrupt::default()).unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"of an earlier run");
-            output.empty().unwrap();
+            output.begin().unwrap();
             output.write(|out| out.write_all(b"new")).unwrap();
             assert_eq!(fs::read(&path).unwrap(), b"new");
         }
-        Output::append(&path).unwrap().empty().unwrap();
+        Output::append(&path).unwrap().begin().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new", "what is appended to stays");
         drop(Output::create(&path).unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"");

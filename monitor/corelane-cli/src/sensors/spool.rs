@@ -355,16 +355,11 @@ fn lock(folder: &Path) -> Result<File, SpoolError> {
         Err(error) if error.raw_os_error() == Some(32) => return Err(SpoolError::Locked(folder.into())),
         file => file.map_err(|error| SpoolError::Io(path.clone(), error))?,
     };
-    #[cfg(unix)]
-    {
-        use rustix::fs::{FlockOperation, flock};
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(SpoolError::Locked(folder.into())),
-            Err(error) => return Err(SpoolError::Io(path, error.into())),
-        }
+    match crate::output::lock(&file) {
+        Ok(true) => Ok(file),
+        Ok(false) => Err(SpoolError::Locked(folder.into())),
+        Err(error) => Err(SpoolError::Io(path, error)),
     }
-    Ok(file)
 }
 
 /// Why a log could not be opened or written.

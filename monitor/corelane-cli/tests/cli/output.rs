@@ -264,3 +264,86 @@ fn two_runs_do_not_wait_for_each_other() {
     let mut child = corelane(["monitor", "--demo", "--format", "json"]).stdout(Stdio::null()).spawn().unwrap();
     assert!(wait(&mut child).success());
 }
+
+/// Runs it, which has to say that nobody reads `pipe`, interrupts it, and gives its end.
+#[cfg(target_os = "linux")]
+#[track_caller]
+fn interrupted_without_a_reader(arguments: &[&str], pipe: &Path) {
+    use std::io::{BufRead, BufReader};
+    let _ = fs::remove_file(pipe);
+    rustix::fs::mkfifoat(rustix::fs::CWD, pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    let mut child = corelane(arguments).arg(pipe).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("pipe: nobody reads this pipe; waiting for a reader"), "{arguments:?}: {said:?}");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    assert_eq!(wait(&mut child).code(), Some(130), "{arguments:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_without_a_reader_is_said_and_waited_for_until_ctrl_c() {
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(1000).0);
+    let file = file.to_str().unwrap();
+    let (pipe, batches) = (folder.path("pipe"), folder.path("batches"));
+    fs::create_dir(&batches).unwrap();
+    let from = format!("file:{}", batches.display());
+    for option in ["--eve", "--write", "--timing", "--html"] {
+        interrupted_without_a_reader(&["monitor", "--quiet", file, option], &pipe);
+    }
+    interrupted_without_a_reader(&["monitor", "--demo", "--quiet", "--eve"], &pipe);
+    interrupted_without_a_reader(&["gen", "--quiet", "--truth", "/dev/null"], &pipe);
+    interrupted_without_a_reader(&["gen", "--quiet", "/dev/null", "--truth"], &pipe);
+    interrupted_without_a_reader(&["aggregate", "--from", &from, "--eve"], &pipe);
+
+    // One that comes later gets all.
+    let child = corelane(["monitor", "--format", "json", file, "--eve"]).arg(&pipe).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let events = fs::read_to_string(&pipe).unwrap();
+    let outcome = finish(child).code(0).one_line(&["waiting for a reader"]);
+    assert_eq!(outcome.packets(), 1000);
+    assert!(events.lines().count() > 10 && events.ends_with('\n'), "{events}");
+}
+
+/// Of captures, too: each of two runs would have half of the other's packets.
+#[cfg(unix)]
+#[test]
+fn two_runs_do_not_write_one_file() {
+    use std::process::Command;
+    let folder = Folder::new();
+    let file = folder.file("trace.pcap", &generated(1000).0);
+    for option in ["--write", "--eve", "--timing", "--html"] {
+        let out = folder.file("out", "kept");
+        // As another run would have it.
+        let script = "exec 9<\"$1\"; flock -n 9 && echo locked && exec sleep 60";
+        let other = Command::new("sh").args(["-c", script, "sh"]).arg(&out).stdout(Stdio::piped()).spawn();
+        let mut other = other.expect("a shell");
+        let mut line = [0; 7];
+        other.stdout.take().unwrap().read_exact(&mut line).expect("there is `flock`");
+        let outcome = monitor(&[&file], &[option, out.to_str().unwrap()]).code(2);
+        outcome.one_line(&["out: cannot be written: another run writes it"]);
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(fs::read_to_string(&out).unwrap(), "kept");
+        monitor(&[&file], &[option, out.to_str().unwrap()]).code(0);
+    }
+}
+
+/// What comes from a pipe is gone when it is written over.
+#[test]
+fn a_copy_of_the_standard_input_is_not_emptied_by_the_next_run() {
+    let folder = Folder::new();
+    let (capture, _) = generated(1000);
+    let tee = folder.path("tee.pcapng");
+    for _ in 0..3 {
+        let mut command = corelane(["monitor", "--format", "json", "-", "--write"]);
+        crate::support::run_with_stdin(command.arg(&tee), &capture).code(0);
+    }
+    let entries = fs::read_dir(folder.path("")).unwrap();
+    let copies: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(copies.len(), 3, "{copies:?}");
+    for copy in &copies {
+        assert_eq!(monitor(&[copy], &[]).code(0).packets(), 1000);
+    }
+}

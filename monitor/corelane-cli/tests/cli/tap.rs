@@ -120,7 +120,14 @@ fn a_copy_that_cannot_be_written_is_said() {
     copy_to(&nowhere).code(2).one_line(&["no/such/folder"]);
     copy_to(&capture).code(2).one_line(&["is an input"]);
     if Path::new("/dev/full").exists() {
-        let outcome = copy_to(Path::new("/dev/full")).code(1).one_line(&["--write: 1000 packets", "No space left"]);
+        let outcome = copy_to(Path::new("/dev/full")).code(1);
+        let said: Vec<_> = outcome.stderr.lines().collect();
+        assert!(
+            said[0].starts_with("corelane: /dev/full: cannot be written: No space left"),
+            "when it happens: {said:?}"
+        );
+        assert!(said[1].starts_with("corelane: --write: 1000 packets could not be written: No space left"), "{said:?}");
+        assert_eq!(said.len(), 2, "{said:?}");
         assert_eq!(outcome.packets(), 1000, "the report is whole");
     }
 }

@@ -224,7 +224,13 @@ fn a_copy_whose_place_is_taken_for_a_while_goes_on_as_captures() {
         live.wait_until_health(200);
         send(20..30);
         live.wait_until_received(30);
-        live.stop().code(0).silent();
+        let outcome = live.stop().code(0);
+        let said: Vec<_> = outcome.stderr.lines().collect();
+        assert!(
+            said.len() == 2 && said[0].contains("tee.pcapng: cannot be written: cannot be opened again"),
+            "{said:?}"
+        );
+        assert!(said[1].ends_with("tee.pcapng: is written again"), "{said:?}");
         let tees = [old, tee];
         assert_same(&events(&eve), &replay(&tees, &folder.path("replay.json"), &[]), "both parts");
         assert!(!replay(&tees[1..], &folder.path("replay.json"), &[]).is_empty());
@@ -292,7 +298,16 @@ fn full_disks_tear_nothing_and_get_all_once_there_is_room() {
         live.wait_until_health(200);
         send(600..700);
         live.wait_until_received(700);
-        live.stop().code(0).silent();
+        let outcome = live.stop().code(0);
+        for path in [&eve, &tee] {
+            let name = path.display();
+            let said: Vec<_> = outcome.stderr.lines().filter(|line| line.contains(&name.to_string())).collect();
+            assert_eq!(said.len(), 2, "{outcome:?}");
+            let full = format!("corelane: {name}: cannot be written: No space left on device");
+            assert!(said[0].starts_with(&full) && said[0].contains("trying again each second"), "{outcome:?}");
+            assert_eq!(said[1], format!("corelane: {name}: is written again"));
+        }
+        assert_eq!(outcome.stderr.lines().count(), 4, "{outcome:?}");
         let found = events(&eve);
         assert_same(&found, &replay(&[tee], &folder.path("replay.json"), &[]), "after the disks were full");
         assert!(found.len() >= 700);

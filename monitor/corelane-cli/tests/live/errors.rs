@@ -53,6 +53,10 @@ fn options_that_cannot_be_met_are_refused() {
         refused(&["-i", "b0", "--filter-program", program], &["--filter-program", program, "line 3", "6 0 zero 5"]);
         refused(&["-i", "b0", "--filter-program", "/nowhere"], &["--filter-program", "/nowhere"]);
         refused(&["-i", "b0", "--ring-size", "4G"], &["ring", "4294967296", "smaller"]);
+        refused(&["-i", "b0", "--ring-size", "1"], &["--ring-size", "at least 1048576 bytes"]);
+        refused(&["-i", "b0", "--ring-size", "1048575"], &["--ring-size", "at least 1048576 bytes"]);
+        let small = ["-i", "b0", "--snaplen", "1500", "--ring-size", "1"];
+        refused(&small, &["--ring-size", "at least 262144 bytes"]);
         refused(&["-i", "b0", "--snaplen", "63"], &["63", "64 to 262144"]);
         refused(&["-i", "b0", "--eve", out, "--write", out], &[out, "cannot hold both", "choose two files"]);
         refused(&["-i", "b0", "--count-sources", "1M"], &["--count-sources", "--continuous"]);

@@ -1,8 +1,10 @@
 //! A server whose disk is full.
 
 use crate::kills::{Material, OPTIONS};
-use crate::program::Folder;
-use crate::site::{Process, Server, Site, assert_same, events, free_port, names, scrape, start, value, wait_for};
+use crate::program::{Folder, corelane, run};
+use crate::site::{
+    Carrier, Process, Server, Site, assert_same, events, free_port, names, scrape, start, value, wait_for,
+};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -77,4 +79,21 @@ fn a_server_whose_disk_is_full_gets_the_rest_when_it_is_started_with_room() {
     assert_same(&events(&site.events("0-255"), "alert"), &material.alerts, "through a disk that was full");
     let news = events(&site.events("0-255"), "sensor");
     assert!(news.iter().all(|event| !event.contains("\"lost\"")), "{news:?}: {}", aggregator.said());
+}
+
+/// Scans that cannot be written are no end that nobody sees.
+#[test]
+fn an_aggregator_whose_standard_output_is_full_says_so() {
+    let material = Material::new("100k", 2);
+    let site = Site::new(Carrier::Files).expect("it needs no server");
+    for (name, part) in names(2).iter().zip(&material.parts) {
+        site.sensor(name, part).add(OPTIONS).start().finish();
+    }
+    let full = File::options().write(true).open("/dev/full").expect("a device");
+    let mut command =
+        corelane(["aggregate", "--until-ended", "--from", &site.place(), "--expect", &names(2).join(",")]);
+    let outcome = run(command.args(OPTIONS).stdout(full)).code(1);
+    let said = outcome.stderr.lines().filter(|line| line.contains("standard output: cannot be written: No space left"));
+    // When it happens, and at the end.
+    assert_eq!(said.count(), 2, "{outcome:?}");
 }

@@ -172,11 +172,20 @@ impl Options {
         self
     }
 
+    /// Bytes of the smallest ring with these options, to which fewer are rounded up.
+    pub fn least_ring_bytes(&self) -> usize {
+        2 * self.smallest_block()
+    }
+
+    fn smallest_block(&self) -> usize {
+        (self.snaplen as usize + AROUND).next_power_of_two().max(SMALLEST_BLOCK)
+    }
+
     fn size(&self) -> Result<Size, LiveError> {
         if !(SHORTEST_SNAPLEN..=LONGEST_SNAPLEN).contains(&self.snaplen) {
             return Err(LiveError::BadSnaplen(self.snaplen));
         }
-        let smallest = (self.snaplen as usize + AROUND).next_power_of_two().max(SMALLEST_BLOCK);
+        let smallest = self.smallest_block();
         let mut block = BLOCK;
         while block > smallest && self.ring_bytes / BLOCKS < block {
             block /= 2;
