@@ -144,6 +144,7 @@ impl Run {
         if snapshot.is_none() && wait_for(interrupt, || run.save(arguments)).map_err(from)?.is_none() {
             return Ok(None);
         }
+        run.update_numbers();
         Ok(Some(run))
     }
 

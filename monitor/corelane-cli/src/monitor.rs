@@ -319,8 +319,9 @@ pub(crate) fn inputs(
         let wires = Wire::all(rings, copy, watch, &requests, arguments.endless.drop_all);
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
-        let service =
-            Service::start(&requests, wires.iter().map(Wire::shared).collect(), every, listener, protections, notify);
+        let facts = wires.iter().map(Wire::shared).collect();
+        let conditions = outputs.conditions();
+        let service = Service::start(&requests, facts, every, &conditions, listener, protections, notify);
         let service = service.map_err(|error| format!("--metrics: {error}"))?;
         if !arguments.outputs.quiet {
             complain(format_args!("capturing from {interface}; {given}"));
@@ -472,6 +473,10 @@ impl Input {
         }
     }
 
+    fn is_wire(&self) -> bool {
+        !matches!(self, Input::Files(_) | Input::Replay(_))
+    }
+
     fn is_preloaded(&self) -> bool {
         matches!(self, Input::Files(inputs) if inputs.is_preloaded())
     }
@@ -544,7 +549,8 @@ pub(crate) fn analyse(
         complain(error);
         return None;
     }
-    let meter = Meter::start("Analysing", ProgressKind::Captures, size(&inputs), &watch.gauge, quiet);
+    let kind = if inputs.iter().any(|input| input.is_wire()) { ProgressKind::Wire } else { ProgressKind::Captures };
+    let meter = Meter::start("Analysing", kind, size(&inputs), &watch.gauge, quiet);
     let (start, cpu_start) = (Instant::now(), cpu_time());
     let progress = &watch.gauge.packets;
     let sources: Vec<_> = inputs.iter_mut().collect();

@@ -54,6 +54,8 @@ pub(crate) enum ProgressKind {
     Packets,
     /// Packets, and bytes of the files that they are in.
     Captures,
+    /// Packets, and their bytes on the wire.
+    Wire,
     Bytes,
     /// Only the elapsed time.
     Time,
@@ -115,12 +117,12 @@ impl Drop for Meter {
 
 fn tick(bar: &ProgressBar, what: &str, kind: ProgressKind, gauge: &Gauge, stop: &AtomicBool) {
     let count = || match kind {
-        ProgressKind::Packets | ProgressKind::Captures => gauge.packets.packets(),
+        ProgressKind::Packets | ProgressKind::Captures | ProgressKind::Wire => gauge.packets.packets(),
         ProgressKind::Bytes => gauge.position(),
         ProgressKind::Time => 0,
     };
     let (unit, per) = match kind {
-        ProgressKind::Packets | ProgressKind::Captures => (" packets", ""),
+        ProgressKind::Packets | ProgressKind::Captures | ProgressKind::Wire => (" packets", ""),
         ProgressKind::Bytes => ("B", "B"),
         ProgressKind::Time => ("", ""),
     };
@@ -143,11 +145,12 @@ fn tick(bar: &ProgressBar, what: &str, kind: ProgressKind, gauge: &Gauge, stop: 
             bar.set_prefix(format!("{what} {number} of {all}"));
         }
         if kind != ProgressKind::Time {
-            let read = if kind == ProgressKind::Captures {
-                format!("{}B  ", scaled(gauge.position() as f64))
-            } else {
-                String::new()
+            let read = match kind {
+                ProgressKind::Captures => Some(gauge.position()),
+                ProgressKind::Wire => Some(gauge.packets.bytes()),
+                _ => None,
             };
+            let read = read.map_or_else(String::new, |bytes| format!("{}B  ", scaled(bytes as f64)));
             bar.set_message(format!("{read}{}{unit}  {}{per}/s", scaled(now as f64), scaled(*rate)));
         }
         bar.set_position(gauge.position());

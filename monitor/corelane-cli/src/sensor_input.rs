@@ -60,9 +60,15 @@ pub(crate) fn latest_epoch(now_ns: u64) -> u64 {
     latest_ns(now_ns) / STEP_NS
 }
 
-/// Ignored batches, by reasons.
-#[derive(Debug, Default)]
+/// Ignored batches, by reasons, all of which are there from the start.
+#[derive(Debug)]
 pub(crate) struct Refusals(pub(crate) BTreeMap<&'static str, u64>);
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Refusals(REASONS.map(|reason| (reason, 0)).into())
+    }
+}
 
 impl Refusals {
     /// Counts one, and logs the first of each kind.
@@ -75,6 +81,10 @@ impl Refusals {
         }
     }
 }
+
+/// All that [`reason`] gives.
+const REASONS: [&str; 8] =
+    ["again", "damaged", "future", "not expected", "old run", "other name", "other version", "too many sensors"];
 
 /// The reason why a batch is ignored, for numbers.
 fn reason(refusal: &Refusal) -> &'static str {

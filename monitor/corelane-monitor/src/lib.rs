@@ -103,7 +103,7 @@ mod talkers;
 mod time;
 
 pub use analyzer::SubAnalyzer;
-pub use continuous::{Continuous, ScanEvent, ScanState, UDP_FAILS_NS};
+pub use continuous::{Continuous, ScanEvent, ScanState};
 pub use dispatch::Dispatcher;
 pub use eve::Seen;
 pub use findings::Findings;

@@ -72,6 +72,11 @@ impl Alert {
         }
     }
 
+    pub(crate) fn set_count(&mut self, now: u64) {
+        let (Alert::Vertical { count, .. } | Alert::Horizontal { count, .. }) = self;
+        *count = now;
+    }
+
     /// The order: by time, kind, source, and destination or port. Addresses: IPv4 before IPv6, then as numbers.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let (destination, port) = match *self {

@@ -1,5 +1,6 @@
 //! The messages from a SubAnalyzer to the MainAnalyzer while packets flow.
 
+use crate::continuous::UDP_FAILS_NS;
 use crate::probe::Probe;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +11,7 @@ pub(crate) const TOGETHER: usize = 64;
 /// The way in which an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// An RST ended it.
+    /// An RST ended it. Of a UDP probe: it was judged before its time, as its room was needed.
     Rejected,
     /// It had no answer in time.
     Unanswered,
@@ -169,6 +170,17 @@ impl StateReport {
     /// one did.
     pub fn time_ns(&self) -> u64 {
         u64::from(self.0[8]) | u64::from(self.0[9]) << 32
+    }
+
+    /// Whether it counts long after it was sent: a datagram that was judged in its time.
+    pub(crate) fn is_sent_before(&self) -> bool {
+        self.probe() == Some(Probe::Udp) && self.failure() != Failure::Rejected
+    }
+
+    /// The time of a failure that a scan is told with: of a datagram when it was sent, as far as that is known, of all
+    /// others when they failed.
+    pub(crate) fn sent_ns(&self) -> u64 {
+        self.time_ns().saturating_sub(if self.is_sent_before() { UDP_FAILS_NS } else { 0 })
     }
 
     /// The way in which it failed, if it did.

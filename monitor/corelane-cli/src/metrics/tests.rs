@@ -111,7 +111,7 @@ fn every_number_of_a_run_is_told_under_its_name() {
     assert_eq!(samples, expected);
     // A run that has hardly begun says less, by the same rules.
     let samples = parse_metrics(&super::metrics(Snapshot::default()));
-    assert_eq!(samples.len(), 5, "bytes, lag, conversations, groups, build: {samples:?}");
+    assert_eq!(samples.len(), 6, "bytes, lag, last packet, conversations, groups, build: {samples:?}");
 }
 
 #[test]

@@ -46,9 +46,12 @@ impl Collected for Snapshot {
             "Time from the arrival of the last packet to its analysis",
             self.packet_lag.as_secs_f64(),
         )?;
-        if let Some(time) = self.last_packet_ns {
-            out.gauge("last_packet_timestamp_seconds", "Time of the last packet since the epoch", seconds(time))?;
-        }
+        let last = self.last_packet_ns.map_or(0.0, seconds);
+        out.gauge(
+            "last_packet_timestamp_seconds",
+            "Time of the last packet since the epoch, 0 before the first",
+            last,
+        )?;
         out.gauge("conversations", "Open conversations", self.conversations)?;
         out.gauge("scan_groups", "Groups of failures that may become scans", self.scan_groups)?;
         out.gauges("memory_bytes", "Memory in use", "part", items(&self.memory))?;

@@ -203,22 +203,21 @@ impl Outputs {
         match found {
             Found::Lines(lines) => {
                 if lines.is_empty() {
-                    self.follow();
+                    self.follow(progress);
                 }
                 self.events(lines, progress);
             }
-            Found::Scan(scan) => match (&mut self.eve, &self.report) {
-                (Some(eve), _) if eve.events.has(Events::ALERT) => {
+            Found::Scan(scan) => {
+                if let Some(eve) = self.eve.as_mut().filter(|eve| eve.events.has(Events::ALERT)) {
                     // Writes to the stream never fail: `finish` returns the error.
                     let _ = eve::write_scan(scan, &mut eve.stream);
                 }
-                (None, Some(report)) if self.format == Format::Text => {
+                if let Some(report) = self.report.as_ref().filter(|_| self.format == Format::Text) {
                     // If the report cannot be written, its end says so.
                     beside(&mut || drop(report.write(|out| writeln!(out, "{scan}"))));
                     self.has_scans = true;
                 }
-                _ => {}
-            },
+            }
             Found::Step { begun_ns, reports, is_last } => {
                 if let Some(publisher) = &mut self.publisher {
                     publisher.step(*begun_ns, reports, *is_last, progress.is_stopped());
@@ -243,10 +242,10 @@ impl Outputs {
     }
 
     /// Opens the outputs again, and writes a first report, if that was asked for.
-    fn follow(&mut self) {
+    fn follow(&mut self, progress: &Progress) {
         let Some(service) = &mut self.service else { return };
         service.alive();
-        service.follow();
+        service.follow(progress.packets());
         let reopens = service.requests.reopens();
         if reopens != self.reopens {
             self.reopens = reopens;

@@ -90,17 +90,23 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// A run that has begun, with an event of statistics for every so many snapshots. The numbers are served where the
-    /// listener listens, with what the process was deprived of.
+    /// A run that has begun, with these outputs and an event of statistics for every so many snapshots. The numbers are
+    /// served where the listener listens, with what the process was deprived of; all are there from the start, as a rule
+    /// of Prometheus says nothing of one that is not.
     pub(super) fn start(
         requests: &Requests,
         facts: Vec<Shared>,
         every: u64,
+        outputs: &[(String, Condition)],
         listener: Option<Listener>,
         protections: Vec<(&'static str, String)>,
         notify: Notify,
     ) -> io::Result<Self> {
         let numbers = Numbers::default();
+        let queue_fill = vec![("analyzers".into(), 0.0)];
+        let none = numbers_of(&Report::default(), &Findings::default(), outputs);
+        // Without a packet there is no progress either.
+        numbers.set(Snapshot { updated: None, queue_fill, ..none });
         let (numbers_of_scrape, facts_of_scrape) = (numbers.clone(), facts.clone());
         let now = move || scrape(&numbers_of_scrape, &facts_of_scrape, &protections);
         let metrics = listener.map(|listener| listener.serve(now)).transpose()?;
@@ -164,7 +170,7 @@ impl Service {
         queue_fill: Option<f64>,
     ) -> bool {
         let queue_fill = queue_fill.into_iter().map(|fill| ("analyzers".into(), fill)).collect();
-        self.numbers.set(Snapshot { queue_fill, ..numbers(report, findings, outputs) });
+        self.numbers.set(Snapshot { queue_fill, ..numbers_of(report, findings, outputs) });
         let before = std::mem::replace(&mut self.jumps, report.jumps);
         if before.ahead < report.jumps.ahead {
             let more = report.jumps.ahead - before.ahead;
@@ -178,9 +184,9 @@ impl Service {
         self.snapshots.is_multiple_of(self.every)
     }
 
-    /// Follows requests that no end of a step follows: there are no numbers before the first packet.
-    pub(super) fn follow(&mut self) {
-        if self.snapshots == 0 {
+    /// Follows requests that no end of a step follows: there are no numbers before the first of so many packets.
+    pub(super) fn follow(&mut self, packets: u64) {
+        if self.snapshots == 0 && packets == 0 {
             let capture = Some(self.captured(&[]));
             self.report_if_asked(&Report { capture, ..Report::default() });
         }
@@ -224,7 +230,7 @@ fn all(rings: &[Shared]) -> Facts {
 }
 
 /// What the numbers of a step say to those who watch the run.
-fn numbers(report: &Report, findings: &Findings, outputs: &[(String, Condition)]) -> Snapshot {
+fn numbers_of(report: &Report, findings: &Findings, outputs: &[(String, Condition)]) -> Snapshot {
     let by =
         |items: &[(&'static str, u64)]| -> By { items.iter().map(|&(name, count)| (name.into(), count)).collect() };
     let conversations = &findings.conversations;
@@ -388,7 +394,8 @@ mod tests {
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let facts = vec![Shared::default()];
         let (requests, notify) = (Requests::default(), Notify::default());
-        let mut service = Service::start(&requests, facts.clone(), 10, Some(listener), Vec::new(), notify).unwrap();
+        let mut service =
+            Service::start(&requests, facts.clone(), 10, &[], Some(listener), Vec::new(), notify).unwrap();
         let (numbers, address) = (service.numbers.clone(), service.address().unwrap());
         let (mut held, mut copied, mut answered) = (Times::default(), Times::default(), Times::default());
         let mut set = Times::default();

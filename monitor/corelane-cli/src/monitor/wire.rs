@@ -209,7 +209,7 @@ impl Wire {
         if let Some(more) = more {
             complain(format_args!(
                 "{}: {more} packets were dropped, as the analysis is slower than they come; a larger --ring-size, more \
-                 --analyzers or a --filter may help",
+                 --analyzers or a --filter-program may help",
                 self.live.interface()
             ));
         }

@@ -11,7 +11,7 @@ use super::model::{Conversation, Ends, Host, KINDS, Model, Name, State};
 use super::text::{self, clock, moment, short, span};
 use corelane_monitor::facts::Service;
 use corelane_monitor::sensors::SensorName;
-use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, UDP_FAILS_NS, grouped};
+use corelane_monitor::{Alert, Probe, ScanEvent, ScanState, grouped};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -720,7 +720,7 @@ fn cells(row: &Subject, model: &Model, view: &View) -> Vec<(String, Style)> {
         Subject::Scan(..) => scan_of(row, model).map_or_else(Vec::new, |event| {
             let (text, opened) = story(event, model);
             let style = if opened { view.alarm() } else { view.found() };
-            vec![plain(clock(sent(event, event.first_ns, model))), (text, style)]
+            vec![plain(clock(event.first_ns)), (text, style)]
         }),
         Subject::Host(address) => {
             let Some(host) = model.wire.hosts.get(address) else { return Vec::new() };
@@ -819,20 +819,9 @@ fn story(event: &ScanEvent, model: &Model) -> (String, bool) {
     }
     if let ScanState::Ended { last_ns } = event.state {
         // No line is broken in it.
-        text = format!("{text}; until\u{a0}{}", clock(sent(event, last_ns, model)));
+        text = format!("{text}; until\u{a0}{}", clock(last_ns));
     }
     (text, !answers.is_empty())
-}
-
-/// When a probe was sent that failed then. One by UDP fails a while after it was sent, or at the end of the capture.
-fn sent(event: &ScanEvent, failed_ns: u64, model: &Model) -> u64 {
-    if event.probe != Some(Probe::Udp) {
-        return failed_ns;
-    }
-    match model.wire.times {
-        Some((_, last_ns)) if failed_ns >= last_ns && failed_ns > event.first_ns => failed_ns,
-        times => failed_ns.saturating_sub(UDP_FAILS_NS).max(times.map_or(0, |(first_ns, _)| first_ns)),
-    }
 }
 
 fn serves(host: &Host) -> String {
@@ -943,7 +932,7 @@ fn scans_of(model: &Model, view: &View, address: IpAddr, width: u16) -> Vec<(Str
         alert.source() == address || matches!(alert, Alert::Vertical { destination, .. } if *destination == address)
     };
     let scans = model.scans.iter().filter(concerns);
-    let text = |event| format!("{} {}", clock(sent(event, event.first_ns, model)), story(event, model).0);
+    let text = |event: &ScanEvent| format!("{} {}", clock(event.first_ns), story(event, model).0);
     let lines = scans.flat_map(|event| wrap(&text(event), usize::from(width), usize::MAX));
     lines.map(|text| (text, view.found())).collect()
 }
@@ -1091,7 +1080,7 @@ corelane top eth0                                1970-01-01 01:02:03 UTC, 62 min
 in all 4,101 packets, 2.1MB, 16M bit/s, none dropped       columns: the last 4 s
 1 Alerts 2 by latest ───────────────────────────────────────────────────────────
 from UTC who scans what: counts are of failures, open is what answered
-01:00:48 10.0.0.9 scans UDP port 53 of 21+ hosts
+01:01:48 10.0.0.9 scans UDP port 53 of 21+ hosts
 01:01:38 10.0.0.9 scans 21+ TCP ports of 10.0.0.5, open: 22, 80
 
 
@@ -1216,7 +1205,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         let texts: Vec<_> = model.scans.iter().map(|event| story(event, &model).0).collect();
         let expected = [
             "10.0.0.9 scans 21+ TCP ports of 10.0.0.5 by Xmas, open: 22, 80",
-            "10.0.0.9 scans UDP port 53 of 231 hosts; until\u{a0}01:01:00",
+            "10.0.0.9 scans UDP port 53 of 231 hosts; until\u{a0}01:02:00",
             "10.0.0.9 scans 1,000+ TCP ports of 10.0.0.5, open: 22, 80; until\u{a0}01:03:40",
         ];
         assert_eq!(texts, expected);
@@ -1244,7 +1233,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             behind.take_while(|line| !line.is_empty() && !line.starts_with("2 Talkers")).collect()
         };
         let all = [
-            "01:00:48 10.0.0.9 scans UDP port 53 of 21+ hosts",
+            "01:01:48 10.0.0.9 scans UDP port 53 of 21+ hosts",
             "01:01:38 10.0.0.9 scans 21+ TCP ports of 10.0.0.5, open: 1020, 1021, 1022, 1023,",
             "           1024, 1025, 1026, 1027, 1028, 1029, 1030, 1031, 1032, 1033, 1034,",
             "           1035",
@@ -1390,22 +1379,6 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
             view.go(by, &model);
             assert_eq!(view.row(&model).as_ref(), view.rows(Panel::Hosts, &model).get(place), "{by}");
         }
-    }
-
-    #[test]
-    fn a_udp_scan_has_the_times_of_its_probes() {
-        let mut model = model();
-        let scan = Alert::Horizontal { source: [10, 0, 0, 9].into(), port: 53, count: 21, time_ns: 0 };
-        let event = ScanEvent { first_ns: 3000 * SECOND, ..found(Some(Probe::Udp), scan) };
-        assert_eq!(sent(&event, 3000 * SECOND, &model), 2940 * SECOND);
-        // Those that waited at the end failed there, and were sent in the minute before it.
-        assert_eq!(sent(&event, 3722 * SECOND, &model), 3662 * SECOND);
-        assert_eq!(sent(&event, 3723 * SECOND, &model), 3723 * SECOND);
-        // None was sent before the capture began.
-        model.wire.times = Some((2950 * SECOND, 3000 * SECOND));
-        assert_eq!(sent(&event, 3000 * SECOND, &model), 2950 * SECOND);
-        let by_tcp = ScanEvent { probe: None, ..event };
-        assert_eq!(sent(&by_tcp, 3000 * SECOND, &model), 3000 * SECOND);
     }
 
     #[test]

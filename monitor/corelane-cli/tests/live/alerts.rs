@@ -103,16 +103,24 @@ fn a_scan_in_fragments_is_told() {
 fn a_scan_is_told_in_text_as_it_is_found() {
     inside("alerts::a_scan_is_told_in_text_as_it_is_found", || {
         pair(0);
-        let live = Live::start(0, ["--format", "text"]);
-        sending(0, |sender| {
-            for port in 1..=30 {
-                sender.send(&segment(1, 2, [4000, port], SYN));
-                sender.send(&segment(2, 1, [port, 4000], RST));
-            }
-        });
-        wait_for("the scan", || live.written().contains("0.0.0.1").then_some(()));
-        assert!(!live.written().contains("packets"), "no report yet: {}", live.written());
-        let outcome = live.stop().code(0).silent();
-        assert!(outcome.stdout.contains("Vertical scans (1)"), "{outcome:?}");
+        let folder = Folder::new();
+        let eve = folder.path("eve.json");
+        // Whether events are written too, and of whatever types.
+        let events = ["--eve", eve.to_str().unwrap(), "--eve-types", "alert"];
+        for options in [&[][..], &events[..2], &events, &["--eve", "/dev/null", "--eve-types", "stats"]] {
+            let live = Live::start(0, ["--format", "text"].into_iter().chain(options.iter().copied()));
+            sending(0, |sender| {
+                for port in 1..=30 {
+                    sender.send(&segment(1, 2, [4000, port], SYN));
+                    sender.send(&segment(2, 1, [port, 4000], RST));
+                }
+            });
+            wait_for("the scan", || live.written().contains("0.0.0.1").then_some(()));
+            assert!(!live.written().contains("packets"), "no report yet: {}", live.written());
+            let outcome = live.stop().code(0).silent();
+            assert!(outcome.stdout.contains("Vertical scans (1)"), "{outcome:?}");
+        }
+        let text = std::fs::read_to_string(&eve).unwrap();
+        assert_eq!(text.matches("\"event_type\":\"alert\"").count(), 4, "{text}");
     });
 }

@@ -382,6 +382,33 @@ fn a_report_can_be_asked_for() {
     });
 }
 
+/// Not those of when something was found.
+#[test]
+fn a_report_that_is_asked_for_has_the_counts_of_now() {
+    inside("endure::a_report_that_is_asked_for_has_the_counts_of_now", || {
+        pair(0);
+        for turn in 0..5 {
+            let live = Live::start(0, ["--format", "text"]);
+            // In the first second too.
+            sending(0, |sender| {
+                for port in 1..=60 {
+                    sender.send(&crate::support::segment(1, 2, [4000, port], 0x02));
+                    sender.send(&crate::support::segment(2, 1, [port, 4000], 0x14));
+                }
+            });
+            live.wait_until_received(120);
+            live.signal(Signal::USR1);
+            let said = wait_for("a scan", || Some(live.said()).filter(|said| said.contains("  0.0.0.1  0.0.0.2 ")));
+            let row = |name: &str| said.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default();
+            let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            let scan = said.lines().find(|line| line.contains("  0.0.0.1  0.0.0.2 ")).expect("the scan");
+            assert_eq!(words(scan).last().map(String::as_str), Some("60"), "{turn}: {said}");
+            assert_eq!((&*words(row("packets"))[1], &*words(row("received"))[1]), ("120", "120"), "{turn}: {said}");
+            live.stop().code(0);
+        }
+    });
+}
+
 /// `stats` come as often as was asked for, on a silent wire too.
 #[test]
 fn statistics_come_at_their_interval() {

@@ -92,6 +92,74 @@ fn numbers_come_whichever_ring_has_packets() {
     });
 }
 
+/// The rules for Prometheus in a document.
+#[track_caller]
+fn rules(document: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
+    let text = std::fs::read_to_string(path).unwrap();
+    let begun = text.split_once("```yaml\ngroups:\n").expect("rules").1;
+    format!("groups:\n{}", begun.split_once("```").expect("their end").0)
+}
+
+/// The metrics that rules name.
+fn named(rules: &str) -> Vec<&str> {
+    let words = rules.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+    words.filter(|word| word.starts_with("corelane_")).collect()
+}
+
+/// A tap that gives nothing is what an operator has to hear of, so the rules know it from the first scrape on.
+#[test]
+fn the_rules_of_the_documents_know_a_tap_that_gives_nothing() {
+    inside("metrics::the_rules_of_the_documents_know_a_tap_that_gives_nothing", || {
+        let folder = Folder::new();
+        let path = |name| folder.path(name).display().to_string();
+        pair(0);
+        let live = Live::start(0, ["--eve", &path("eve.json"), "--write", &path("tee.pcapng")]);
+        let text = live.get("/metrics").1;
+        live.stop().code(0);
+        let samples = parse_metrics(&text);
+        let rules = rules("live.md");
+        let mut of_rules = named(&rules);
+        of_rules.sort_unstable();
+        of_rules.dedup();
+        assert!(of_rules.len() >= 6, "{of_rules:?}");
+        for name in &of_rules {
+            let all: Vec<_> = samples.iter().filter(|((of, _), _)| of == name).collect();
+            assert!(!all.is_empty() && all.iter().all(|&(_, &value)| value == 0.0), "{name}: {all:?}");
+        }
+        for output in ["events", "copy"] {
+            let is_it = |labels: &[(String, String)]| labels.iter().any(|(_, value)| value == output);
+            assert!(
+                samples.keys().any(|(of, labels)| of == "corelane_output_errors_total" && is_it(labels)),
+                "{output}"
+            );
+        }
+
+        // What Prometheus makes of it in ten minutes: one alert, and no other.
+        let number = |(labels, value): (&[(String, String)], f64), name: &str| {
+            let labels: Vec<_> = labels.iter().map(|(label, of)| format!("{label}=\"{of}\"")).collect();
+            format!("      - series: '{name}{{{}}}'\n        values: '{value}x20'\n", labels.join(","))
+        };
+        let of_rules = samples.iter().filter(|((of, _), _)| of_rules.contains(&of.as_str()));
+        let series: String = of_rules.map(|((of, labels), &value)| number((labels, value), of)).collect();
+        let nothing =
+            |alert: &str| format!("      - eval_time: 10m\n        alertname: {alert}\n        exp_alerts: []\n");
+        let alerts = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+        let silent: String = alerts.filter(|alert| *alert != "CorelaneSeesNothing").map(nothing).collect();
+        let test = format!(
+            "rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n      - \
+             series: 'up{{job=\"corelane\"}}'\n        values: '1x20'\n{series}    alert_rule_test:\n{silent}      - \
+             eval_time: 10m\n        alertname: CorelaneSeesNothing\n        exp_alerts: [{{}}]\n"
+        );
+        folder.file("rules.yml", &rules);
+        let test = folder.file("test.yml", test);
+        let Ok(output) = Command::new("promtool").args(["test", "rules"]).arg(&test).output() else {
+            return skip("promtool is not installed");
+        };
+        assert!(output.status.success(), "{output:?}\n{}", std::fs::read_to_string(test).unwrap());
+    });
+}
+
 /// Asks Prometheus' own tool.
 fn check(text: &str) {
     let child =

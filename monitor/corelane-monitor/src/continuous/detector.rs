@@ -43,7 +43,7 @@ const CLOSED_S: u64 = 5;
 const ASKED_S: u64 = 60;
 /// How long after it was sent a UDP probe without an answer fails, in nanoseconds; those of the last such time of a
 /// capture fail at its end.
-pub const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
+pub(crate) const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
 
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
@@ -515,7 +515,8 @@ impl<A: Family> Tables<A> {
         let mut unreported = Vec::new();
         let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, rank, |key, asked| {
             match asked.state {
-                Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Unanswered))),
+                // Not a minute after it was sent, as others.
+                Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Rejected))),
                 Asking::Answered => unreported.push((*key, Verdict::Answered)),
                 Asking::New | Asking::Reported => {}
             }

@@ -24,7 +24,7 @@ mod scans;
 
 use crate::steps::step_of;
 
-pub use detector::UDP_FAILS_NS;
+pub(crate) use detector::UDP_FAILS_NS;
 pub(crate) use detector::{Detector, SIFTED, SLOTS};
 pub use scans::{ScanEvent, ScanState};
 pub(crate) use scans::{Scans, ScansState};

@@ -9,7 +9,7 @@
 //! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 
-use super::Continuous;
+use super::{Continuous, UDP_FAILS_NS};
 use crate::groups;
 use crate::hash::HashKeys;
 use crate::probe::Probe;
@@ -27,10 +27,11 @@ use std::net::IpAddr;
 pub struct ScanEvent {
     /// The kind of the probes; `None` for SYNs.
     pub probe: Option<Probe>,
-    /// The scan. Its time is that of the failure by which it was found, also when it has ended. Its count is that of
+    /// The scan. Its time is that of the failure by which it was found, also when it has ended. A datagram fails when it
+    /// is judged, a minute after it was sent: here all times of a scan by UDP are of the datagrams. The count is that of
     /// the failures by which it was found or, at its end, of all.
     pub scan: Alert,
-    /// The time of the first of these failures, in nanoseconds since the epoch.
+    /// The time of the first of these failures, likewise, in nanoseconds since the epoch.
     pub first_ns: u64,
     /// So many different ports or hosts failed at least. A failure is forgotten after a while, and the same one counts
     /// anew then: these are those that failed before that. If they are as many as all, there are no others.
@@ -83,7 +84,9 @@ struct Group {
 /// A scan that was alerted.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Quiet {
+    /// When the first failure counted, for the rule of [`distinct`](Quiet::distinct).
     first_ns: u64,
+    /// These are the times of the event.
     found_ns: u64,
     last_ns: u64,
     count: u64,
@@ -200,7 +203,8 @@ impl Scans {
         if let Some(counted) = &mut self.counted {
             counted.extend(pending.values().flatten());
         }
-        pending.into_values().flatten().for_each(|report| self.report(report.not_after(time_ns)));
+        let limit = |report: StateReport| if report.is_sent_before() { report } else { report.not_after(time_ns) };
+        pending.into_values().flatten().for_each(|report| self.report(limit(report)));
         let counted = self.counted.take();
         self.count_until(u64::MAX, &mut events);
         self.counted = counted;
@@ -234,7 +238,7 @@ impl Scans {
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
             match report.content() {
                 Content::Failed(probe) => {
-                    self.failed((source, probe, target), member, time_ns, threshold, events);
+                    self.failed((source, probe, target), member, [time_ns, report.sent_ns()], threshold, events);
                 }
                 Content::Answered(probe) => {
                     if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
@@ -246,7 +250,15 @@ impl Scans {
         }
     }
 
-    fn failed(&mut self, key: Key, member: Member, time_ns: u64, threshold: usize, events: &mut Vec<ScanEvent>) {
+    /// The first of the times is when it counts, and the other one that of the event.
+    fn failed(
+        &mut self,
+        key: Key,
+        member: Member,
+        [time_ns, sent_ns]: [u64; 2],
+        threshold: usize,
+        events: &mut Vec<ScanEvent>,
+    ) {
         let (forget_s, suppress_s) = (self.continuous.forget_s, self.continuous.suppress_s);
         let queue = &mut self.due;
         let group = self.groups.entry(key).or_insert_with(|| {
@@ -257,7 +269,7 @@ impl Scans {
         if let Some(quiet) = &mut group.quiet {
             quiet.count += 1;
             quiet.distinct += u64::from(!self.continuous.forgets(step_of(time_ns), quiet.first_ns));
-            quiet.last_ns = quiet.last_ns.max(time_ns);
+            quiet.last_ns = quiet.last_ns.max(sent_ns);
             return;
         }
         group.forget(step_of(time_ns), &self.continuous);
@@ -274,7 +286,7 @@ impl Scans {
         }
         let count = group.failures.len() as u64;
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
-        let quiet = Quiet { first_ns, found_ns: time_ns, last_ns: time_ns, count, distinct: count };
+        let quiet = Quiet { first_ns, found_ns: sent_ns, last_ns: sent_ns, count, distinct: count };
         group.failures = VecDeque::new();
         group.answers = VecDeque::new();
         group.quiet = Some(quiet);
@@ -341,6 +353,16 @@ impl Scans {
         self.groups
             .iter()
             .filter_map(|(key, group)| Some(ScanEvent::new(*key, group.quiet.as_ref()?, ScanState::Found)))
+    }
+
+    /// The number of failures so far of a scan that was alerted, if it is only counted now.
+    pub(crate) fn count_now(&self, event: &ScanEvent) -> Option<u64> {
+        let target = match event.scan {
+            Alert::Vertical { destination, .. } => Target::Host(destination),
+            Alert::Horizontal { port, .. } => Target::Port(port),
+        };
+        let quiet = self.groups.get(&(event.scan.source(), event.probe, target))?.quiet?;
+        (quiet.found_ns == event.scan.time_ns()).then_some(quiet.count)
     }
 
     /// Takes the reports that have counted, where they are given out. At the end of the run those that would have
@@ -435,6 +457,9 @@ impl ScanEvent {
             Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
             Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
         };
+        // The first may have been judged early, when there was no room.
+        let late_ns = if probe == Some(Probe::Udp) { UDP_FAILS_NS } else { 0 };
+        let first_ns = first_ns.saturating_sub(late_ns).min(time_ns);
         ScanEvent { probe, scan, first_ns, distinct, state }
     }
 
@@ -479,7 +504,7 @@ mod tests {
     }
 
     fn ended(last: StateReport) -> ScanState {
-        ScanState::Ended { last_ns: last.time_ns() }
+        ScanState::Ended { last_ns: last.sent_ns() }
     }
 
     #[test]

@@ -276,10 +276,12 @@ impl<'a> Collector<'a> {
             report.scans = Some(scans.found());
             report.scan_groups = scans.len() as u64;
             report.evicted.groups = scans.evicted();
-            for ScanEvent { probe, scan, .. } in &self.latest {
-                match *probe {
-                    None => report.alerts.push(scan.clone()),
-                    Some(probe) => report.probe_scans.push(ProbeScan { probe, scan: scan.clone() }),
+            for event in &self.latest {
+                let mut scan = event.scan.clone();
+                scans.count_now(event).into_iter().for_each(|count| scan.set_count(count));
+                match event.probe {
+                    None => report.alerts.push(scan),
+                    Some(probe) => report.probe_scans.push(ProbeScan { probe, scan }),
                 }
             }
         }

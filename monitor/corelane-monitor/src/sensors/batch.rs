@@ -176,9 +176,13 @@ fn order(report: &StateReport) -> impl Ord + use<> {
     (shard_of(source), source, report.destination(), report.time_ns(), report.port(), outcome)
 }
 
+/// A datagram that was judged early. It takes the number of a FIN probe that was answered, which is none.
+const EARLY: u8 = 9;
+
 fn outcome(report: &StateReport) -> Option<u8> {
     match report.content() {
         Content::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
+        Content::Failed(Some(Probe::Udp)) if report.failure() == Failure::Rejected => Some(EARLY),
         Content::Failed(Some(probe)) => Some(1 + probe.number() as u8),
         Content::Answered(probe) => Some(8 + probe.number() as u8),
         Content::Sent { .. } => None,
@@ -192,6 +196,7 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
         0 => Some((None, UNANSWERED)),
         1 => Some((None, Verdict::Failed(Failure::Rejected))),
         2..=8 => Some((probe(outcome - 1)?, UNANSWERED)),
+        EARLY => Some((Some(Probe::Udp), Verdict::Failed(Failure::Rejected))),
         _ => Some((probe(outcome - 8)?, Verdict::Answered)),
     }
 }

@@ -144,7 +144,8 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
         // When the key was asked, and whether it was answered in time.
         let mut asked: Option<(u64, bool)> = None;
         let mut judge = |(time, answered): (u64, bool)| {
-            let time = (time + patience).min(end);
+            // A datagram counts in its time also if the run has ended by then.
+            let time = if patience > 0 { time + patience } else { time.min(end) };
             outcomes.push(Outcome { time, source, destination, port, probe: Some(probe), answered });
         };
         for (_, time, is_answer) in history {
@@ -175,7 +176,10 @@ fn scans(
     last_step: u64,
 ) -> Vec<(u64, ScanEvent)> {
     // Failures with their members, the first one first.
-    let event = |failed: &[(u64, Target)], time_ns: u64, state: ScanState| {
+    // Events of datagrams have the times at which they were sent.
+    let late = if probe == Some(Probe::Udp) { 60 * SECOND } else { 0 };
+    let event = |failed: &[(u64, Target)], found: u64, state: ScanState| {
+        let time_ns = found - late;
         let count = failed.len() as u64;
         let scan = match target {
             Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
@@ -186,11 +190,11 @@ fn scans(
         let early: Vec<_> = early.map(|&(_, member)| member).collect();
         let distinct = early.len() as u64;
         assert_eq!(BTreeSet::from_iter(early).len() as u64, distinct, "none of them failed twice");
-        ScanEvent { probe, scan, first_ns, distinct, state }
+        ScanEvent { probe, scan, first_ns: first_ns - late, distinct, state }
     };
     let ended = |failed: &[(u64, Target)], found: u64| {
         let (last_ns, _) = failed[failed.len() - 1];
-        event(failed, found, ScanState::Ended { last_ns })
+        event(failed, found, ScanState::Ended { last_ns: last_ns - late })
     };
     let quiet_until = |found: u64| step(found).saturating_add(continuous.suppress_s).min(last_step);
     let mut events = Vec::new();
@@ -200,7 +204,7 @@ fn scans(
     let mut quiet: Option<(u64, Vec<(u64, Target)>)> = None;
     for (outcome, member) in outcomes {
         let now = step(outcome.time);
-        if let Some((found, failed)) = quiet.take_if(|&mut (found, _)| now > quiet_until(found)) {
+        if let Some((found, failed)) = quiet.take_if(|&mut (found, _)| now.min(last_step) > quiet_until(found)) {
             events.push((quiet_until(found), ended(&failed, found)));
         }
         if let Some((_, failed)) = &mut quiet {
@@ -221,7 +225,7 @@ fn scans(
         answers.retain(|&time| time >= since);
         let of_all = failures.len() + answers.len();
         if !outcome.answered && failures.len() > threshold && answers.len() * 5 < of_all {
-            events.push((now, event(&failures, outcome.time, ScanState::Found)));
+            events.push((now.min(last_step), event(&failures, outcome.time, ScanState::Found)));
             quiet = Some((outcome.time, std::mem::take(&mut failures)));
             answers.clear();
         }
