@@ -10,7 +10,7 @@ use crate::steps::{Jumps, Steps};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{
     Closed, Decoded, Located, NoDatagram, NoPacket, TCP, Transport, Vlans, datagram_at, decode, decode_at, innermost,
-    locate, plain_v4, plain_v6, transport,
+    is_arp, locate, plain_v4, plain_v6, transport,
 };
 use corelane_net::defrag::{Counts, Defragmenter, Limits};
 
@@ -23,6 +23,8 @@ pub struct Dispatcher {
     tcp: u64,
     malformed: u64,
     undecoded: u64,
+    /// Those of them that are of ARP.
+    arp: u64,
     /// The least and the largest of any record; the first is the larger one before there is one.
     times: (u64, u64),
     steps: Steps,
@@ -112,6 +114,7 @@ impl Dispatcher {
             tcp: 0,
             malformed: 0,
             undecoded: 0,
+            arp: 0,
             times: (u64::MAX, 0),
             steps: Steps::none(),
             tunnels,
@@ -149,6 +152,7 @@ impl Dispatcher {
             sum.tcp += other.tcp;
             sum.malformed += other.malformed;
             sum.undecoded += other.undecoded;
+            sum.arp += other.arp;
             sum.times = (sum.times.0.min(other.times.0), sum.times.1.max(other.times.1));
             sum.steps.join(&other.steps);
             sum.fragments.counts.add(&other.fragments.counts());
@@ -203,7 +207,7 @@ impl Dispatcher {
             Decoded::V6(packet) => self.v6(&part, &packet, sink),
             Decoded::Fragment => return found.or_else(|| self.find(record).ok()).map(placed),
             Decoded::OtherIp => {}
-            Decoded::Undecoded => self.undecoded += 1,
+            Decoded::Undecoded => self.without_ip(record),
             Decoded::Malformed => self.malformed += 1,
         }
         None
@@ -263,6 +267,12 @@ impl Dispatcher {
         sink.slots(Slot::v6(&self.keys, record.time_ns, record.wire_len, packet));
     }
 
+    #[cold]
+    fn without_ip(&mut self, record: &Record<'_>) {
+        self.undecoded += 1;
+        self.arp += u64::from(is_arp(record.link, record.data));
+    }
+
     /// Takes one record for a stage that decodes it. That stage counts TCP packets, and packets that are malformed
     /// behind the addresses. The result has the part of the record that counts: all of it, but for tunnels.
     #[inline]
@@ -271,7 +281,7 @@ impl Dispatcher {
         match self.find(record) {
             Ok(found) => Some(placed(found)),
             Err(NoDatagram::Undecoded) => {
-                self.undecoded += 1;
+                self.without_ip(record);
                 None
             }
             Err(NoDatagram::Malformed) => {
@@ -329,6 +339,11 @@ impl Dispatcher {
     /// Records without an IP header.
     pub fn undecoded(&self) -> u64 {
         self.undecoded
+    }
+
+    /// Those of them that are of ARP.
+    pub fn arp(&self) -> u64 {
+        self.arp
     }
 
     /// Counts of the fragments whose slots were asked for. Datagrams that lack some count as timed out.

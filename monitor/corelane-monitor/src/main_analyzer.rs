@@ -134,6 +134,7 @@ impl MainAnalyzer {
         report.tcp += dispatcher.tcp();
         report.malformed += dispatcher.malformed();
         report.undecoded = dispatcher.undecoded();
+        report.arp = dispatcher.arp();
         report.times = dispatcher.times();
         report.tunnels = dispatcher.tunnels();
         report.jumps = dispatcher.jumps();

@@ -167,6 +167,9 @@ pub struct Report {
     /// [`probe_scans`](Report::probe_scans) then hold the latest [`LATEST`] of them all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scans: Option<[u64; 2]>,
+    /// Records of ARP, which are among the [undecoded](Report::undecoded) ones.
+    #[serde(skip)]
+    pub arp: u64,
     /// The groups of failures that such a run holds.
     #[serde(skip)]
     pub scan_groups: u64,

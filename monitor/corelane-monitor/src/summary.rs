@@ -85,8 +85,13 @@ impl Report {
         if self.malformed > 0 {
             rows.push(row([left("malformed"), number(self.malformed), left("a header is wrong or cut")]));
         }
-        if self.undecoded > 0 {
-            rows.push(row([left("undecoded"), number(self.undecoded), left("no IP header")]));
+        for (name, count, what) in [
+            ("ARP", self.arp, "addresses that were asked for and told on the link"),
+            ("undecoded", self.undecoded - self.arp, "neither IP nor ARP"),
+        ] {
+            if count > 0 {
+                rows.push(row([left(name), number(count), left(what)]));
+            }
         }
         let defrag::Counts { evicted, too_many_pieces, timed_out, malformed, cut, refused, .. } = self.fragments;
         for (name, count, what) in [

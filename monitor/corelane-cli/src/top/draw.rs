@@ -1204,7 +1204,7 @@ Tab panel  ↑↓ select  Enter host  s sort  / filter  Space pause  q quit  ? h
         model.scan(&over(&horizontal, 3720, 231, 231));
         let texts: Vec<_> = model.scans.iter().map(|event| story(event, &model).0).collect();
         let expected = [
-            "10.0.0.9 scans 21+ TCP ports of 10.0.0.5 by Xmas, open: 22, 80",
+            "10.0.0.9 scans 21+ TCP ports of 10.0.0.5 by Xmas",
             "10.0.0.9 scans UDP port 53 of 231 hosts; until\u{a0}01:02:00",
             "10.0.0.9 scans 1,000+ TCP ports of 10.0.0.5, open: 22, 80; until\u{a0}01:03:40",
         ];

@@ -254,6 +254,10 @@ impl Model {
     /// What answered a scan: ports of its target, or hosts; and whether there may be more.
     pub(super) fn answers(&self, event: &ScanEvent) -> (Vec<Service>, bool) {
         let Some(host) = self.wire.hosts.get(&event.scan.source()) else { return (Vec::new(), false) };
+        // As on the page: whatever a probe by odd flags brings back, it does not say that a port is open.
+        if !matches!(event.probe, None | Some(Probe::Udp)) {
+            return (Vec::new(), false);
+        }
         let is_tcp = event.probe != Some(Probe::Udp);
         let mut found: Vec<_> = (host.reached.iter().copied())
             .filter(|service| service.port.is_tcp == is_tcp)
@@ -549,6 +553,10 @@ mod tests {
         };
         let mut event = model.scans[0].clone();
         assert_eq!(answers(&event), [22, 443]);
+        // What a connection of the same host has reached was not found by its odd flags.
+        event.probe = Some(Probe::Xmas);
+        assert!(answers(&event).is_empty());
+        event.probe = None;
         event.scan = Alert::Horizontal { source, port: 1, count: 21, time_ns: 0 };
         assert_eq!(answers(&event), [1]);
         event.probe = Some(Probe::Udp);

@@ -152,7 +152,24 @@ fn the_program_and_each_command_have_a_man_page() {
     }
     // A page for each command that is named, and for no other.
     assert_eq!(program.matches("(1)").count(), 6, "{program}");
-    assert!(page(&["man", "monitor"]).contains("--syn-timeout"));
+    let monitor = page(&["man", "monitor"]);
+    assert!(monitor.contains("--syn-timeout"));
+    // Examples have their lines, and quotes of their shell.
+    let (_, examples) = monitor.split_once(".SH EXAMPLES\n.nf\n").expect("examples");
+    let (examples, _) = examples.split_once("\n.fi\n").expect("their end");
+    assert!(
+        examples.lines().any(|line| line == "&corelane monitor -i eth0                    an interface, until Ctrl-C")
+    );
+    assert!(
+        examples.contains("&corelane monitor --eve - capture.pcap | jq 'select(.event_type == \"http\").http'"),
+        "{examples}"
+    );
+    assert!(monitor.contains(".SH EXIT CODES\n.nf\n") && !monitor.contains("EXTRA"), "{monitor}");
+    for command in ["top", "aggregate", "gen", "completions", "man"] {
+        let page = page(&["man", command]);
+        let has_lines = page.split_once(".SH EXAMPLE").is_some_and(|(_, behind)| behind.contains(".nf\n&corelane "));
+        assert!(has_lines, "{page}");
+    }
     assert_eq!(run(&mut corelane(["man", "nothing"])).code, Some(2));
 }
 

@@ -373,6 +373,33 @@ fn in_a_browser_a_command_can_be_had_by_mouse_touch_and_keyboard_also_without_th
     }
 }
 
+/// On paper nothing can be scrolled to.
+#[test]
+fn in_print_no_table_is_wider_than_the_paper() {
+    let Some(folder) = captures() else { return };
+    let own = Folder::new();
+    let page = own.path("page.html");
+    let Some(mut browser) = Browser::start(&own) else { return };
+    let generated = own.file("generated.pcap", generated(100_000).0);
+    let all = ["scan-network-sweep.pcap", "http-mixed.pcap", "ipv6-http.pcap"].map(|name| folder.join(name));
+    browser.ask("Emulation.setEmulatedMedia", json!({"media": "print"}));
+    // A4 and Letter, between margins of a centimetre.
+    for file in all.iter().chain([&generated]) {
+        page_of(file, &page);
+        for width in [718, 740] {
+            let size = json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
+            browser.ask("Emulation.setDeviceMetricsOverride", size);
+            browser.show(&page);
+            let wide = browser.eval(
+                "return [...document.querySelectorAll('.t, figure, .card, .matrix, pre')]
+                    .filter(part => part.scrollWidth > part.clientWidth + 1 || part.getBoundingClientRect().right > innerWidth)
+                    .map(part => [part.querySelector('caption')?.textContent, part.scrollWidth, part.clientWidth])",
+            );
+            assert_eq!(wide, json!([]), "{}, {width}", file.display());
+        }
+    }
+}
+
 /// The script of axe-core, as `CORELANE_AXE` names it, says what is wrong for those who see little, or use no mouse.
 #[test]
 fn in_a_browser_axe_finds_nothing() {

@@ -33,7 +33,8 @@ pub fn write_stats(report: &Report, findings: &Findings, mut out: impl Write) ->
             "invalid": report.malformed,
             "tcp": conversations.tcp_packets,
             "udp": conversations.udp_packets,
-            "unknown_ethertype": report.undecoded,
+            "arp": report.arp,
+            "unknown_ethertype": report.undecoded - report.arp,
         },
         "flow": {
             "total": tcp + udp,

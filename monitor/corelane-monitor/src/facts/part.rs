@@ -5,7 +5,7 @@ use super::counted::{Counted, News, Quiet};
 use super::{Facts, NAMES, UNKNOWN, cut};
 use crate::hash::HashKeys;
 use corelane_net::conversation::{Conversation, Side};
-use corelane_net::decode::flags::{FIN, PSH, RST, SYN};
+use corelane_net::decode::flags::{ACK, FIN, PSH, RST, SYN};
 use corelane_net::decode::mapped;
 use corelane_net::protocol::Protocol;
 use corelane_net::protocol::dns::Message;
@@ -231,6 +231,8 @@ struct Waiting {
     is_served: bool,
     /// … and that was never counted before.
     is_first_served: bool,
+    /// Whether the server has answered an attempt, as a scan counts it: by TCP a SYN, by UDP a datagram.
+    is_open: bool,
     /// The name by which the server was asked.
     name: Option<HostName>,
     /// The first bytes of its payload, if that is of no known protocol …
@@ -266,6 +268,7 @@ impl Part {
         let flags = conversation.tcp_flags(server);
         let is_refused = conversation.is_tcp() && flags & (SYN | RST | PSH | FIN) == RST;
         let is_served = conversation.packets(server) > 0 && !is_refused;
+        let is_agreed = conversation.tcp_flags(client) & SYN != 0 && flags & (SYN | ACK) == SYN | ACK;
         let is_first_unknown = unknown.is_some() && !counted.is_unknown;
         self.waiting.push(Waiting {
             hosts: ends.map(|end| bits(end.ip())),
@@ -276,6 +279,7 @@ impl Part {
             is_first: news.is_first,
             is_served,
             is_first_served: is_served && !counted.is_served,
+            is_open: is_served && (is_agreed || !conversation.is_tcp()),
             name: name.map(|name| if name.len() > HOST_NAME { cut(&name, HOST_NAME) } else { name }),
             unknown,
             is_first_unknown,
@@ -310,17 +314,20 @@ impl Part {
             if let Some(first) = waiting.unknown.take() {
                 unknown.update_hashed(of_port, &waiting.port, |&port| port, |entry| entry.add(&waiting, first));
             }
-            let Waiting { hosts: [client, server], port, is_served, .. } = waiting;
+            let Waiting { hosts: [client, server], port, is_served, is_open, .. } = waiting;
             let own = |&bits: &Bits| bits;
             hosts.update_hashed(of_client, &client, own, |host| {
                 host.add(&waiting, 0);
-                if is_served && *in_steps {
+                if is_open && *in_steps {
                     let service = Service { host: address(server), port };
                     host.more().reached.add(&service, |&service| service);
                 }
             });
             hosts.update_hashed(of_server, &server, own, |host| {
-                host.add(&waiting, 1);
+                // What a host sends to itself counts once.
+                if client != server {
+                    host.add(&waiting, 1);
+                }
                 host.served = host.served.saturating_add(u32::from(waiting.is_first_served));
                 if is_served {
                     host.add_port(port);

@@ -19,7 +19,8 @@ pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     write_hosts(page, sight);
     write_conversations(page, sight);
     page.raw(
-        "<h2 id=\"names\">Names</h2><p class=\"soft\">What was asked for or seen once at most is marked as rare.</p>",
+        "<h2 id=\"names\">Names</h2><p class=\"soft\">What came once at most is marked as rare, \
+         if it is less than half of its table.</p>",
     );
     write_names(page, sight, NameKind::Http, "Hosts of HTTP requests");
     write_names(page, sight, NameKind::Tls, "Servers named in TLS and QUIC");
@@ -210,20 +211,31 @@ fn write_names(page: &mut Html, sight: &Sight<'_>, kind: NameKind, caption: &'st
         NameKind::Dns => &DNS,
     };
     begin(page, columns, caption, names.len(), sight.more(sight.facts.more_names[kind as usize], kind.table()));
+    let rare = Rare::among(names.iter().map(|(_, entry)| entry.count));
     for (name, entry) in names {
-        write_name(page, sight, kind, name, entry);
+        write_name(page, sight, kind, name, entry, rare);
     }
     end(page);
 }
 
-/// Marks what came once, or was only answered.
-fn rare(page: &mut Html, count: u64) {
-    if count <= 1 {
-        page.raw("<mark>rare</mark>");
+/// Whether it says something of an entry that it came once, or was only answered: where few of its table did.
+#[derive(Clone, Copy, Debug)]
+struct Rare(bool);
+
+impl Rare {
+    fn among(counts: impl ExactSizeIterator<Item = u64>) -> Self {
+        let all = counts.len();
+        Rare(2 * counts.filter(|&count| count <= 1).count() < all)
+    }
+
+    fn mark(self, page: &mut Html, count: u64) {
+        if self.0 && count <= 1 {
+            page.raw("<mark>rare</mark>");
+        }
     }
 }
 
-fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostName, entry: &Name) {
+fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostName, entry: &Name, rare: Rare) {
     let (types, places, protocol) = match kind {
         NameKind::Http => ("http", ".http.hostname", "http"),
         NameKind::Tls => ("tls,quic", ".tls.sni, .quic.sni", "tls"),
@@ -231,7 +243,7 @@ fn write_name(page: &mut Html, sight: &Sight<'_>, kind: NameKind, name: &HostNam
     };
     row(page, sight, entry.span);
     html!(page, "<td><span class=\"n\">" {name} "</span>");
-    rare(page, entry.count);
+    rare.mark(page, entry.count);
     html!(page, "<span class=\"o\" hidden>" {protocol} "</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
     key(page, &grouped(entry.count), &sight.commands.events_of_name(types, places, name));
     page.raw("</td>");
@@ -255,10 +267,11 @@ fn write_fingerprints(page: &mut Html, sight: &Sight<'_>) {
     }
     let more = sight.more(facts.more_fingerprints, "fingerprints");
     begin(page, &COLUMNS, "Fingerprints of TLS and QUIC clients (JA4)", facts.fingerprints.len(), more);
+    let rare = Rare::among(facts.fingerprints.iter().map(|(_, entry)| entry.count));
     for (ja4, entry) in &facts.fingerprints {
         row(page, sight, entry.span);
         html!(page, "<td class=\"mono\">" {ja4});
-        rare(page, entry.count);
+        rare.mark(page, entry.count);
         html!(page, "<span class=\"o\" hidden>tls</span></td><td class=\"r\" data-v=\"" {entry.count} "\">");
         key(page, &grouped(entry.count), &sight.commands.events_of_name("tls,quic", ".tls.ja4, .quic.ja4", ja4));
         page.raw("</td><td>");
@@ -353,4 +366,18 @@ fn write_unknown(page: &mut Html, sight: &Sight<'_>) {
         html!(page, {hex} " " {shown} "</td></tr>");
     }
     end(page);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_is_what_few_are() {
+        for (counts, is_said) in
+            [(&[1, 1, 1][..], false), (&[1], false), (&[9, 1], false), (&[9, 2, 1], true), (&[9, 0, 1], false)]
+        {
+            assert_eq!(Rare::among(counts.iter().copied()).0, is_said, "{counts:?}");
+        }
+    }
 }

@@ -61,6 +61,8 @@ struct Sums {
     evidence: BTreeMap<&'static str, u64>,
     /// Conversations with payload of no known protocol.
     unknown: u64,
+    /// The bytes of each conversation of a host with itself.
+    own: BTreeMap<String, u64>,
     packets: [u64; 3],
     begun: u64,
     /// The hosts and conversations that the lists have left out, and what else.
@@ -79,6 +81,9 @@ fn sums<'a>(all: impl IntoIterator<Item = &'a Facts>) -> Sums {
         for talked in &facts.conversations {
             let counts = [talked.packets, talked.bytes].map(|counts| counts[0] + counts[1]);
             add(sums.talked.entry(named(talked)).or_default(), counts);
+            if talked.ends[0].ip() == talked.ends[1].ip() {
+                *sums.own.entry(named(talked)).or_default() += counts[1];
+            }
         }
         for (kind, names) in facts.names.iter().enumerate() {
             for (name, own) in names {
@@ -129,7 +134,10 @@ fn check(name: &str, case: &Case, capture: &[u8]) -> Watched {
     total.talked.values().for_each(|&[packets, bytes]| add(&mut talked, [0, packets, bytes]));
     assert_eq!(talked, over(&run.findings), "{name}: conversations, packets, bytes");
     let hosts = |place: usize| total.hosts.values().map(|counts| counts[place]).sum::<u64>();
-    assert_eq!([hosts(0), hosts(1), hosts(2)], [talked[2], talked[2], 2 * talked[0]], "{name}: by host");
+    // What a host has with itself counts once, and all else at both ends.
+    let own = [total.own.values().sum::<u64>(), total.own.len() as u64];
+    assert_eq!([hosts(0) + hosts(1) + own[0], hosts(2) + own[1]], [2 * talked[2], 2 * talked[0]], "{name}: by host");
+    assert!(own[0] > 0 || hosts(0) == hosts(1), "{name}: sent and received");
     let packets = total.packets.iter().sum::<u64>();
     let report = &run.report;
     assert!(packets <= report.packets && packets + report.malformed + report.undecoded >= report.packets, "{name}");
@@ -337,6 +345,33 @@ fn connections_without_payload_are_told_whole_however_many_there_are() {
     assert_eq!((total.talked.len() as u64, total.begun, total.left_out), (COUNT, COUNT, [0; 2]));
     assert!(total.talked.values().all(|counts| *counts == [5, 5 * SEGMENT]));
     assert_eq!(total.hosts[&"10.0.0.2".parse::<IpAddr>().expect("an address")][2..], [COUNT, COUNT]);
+}
+
+/// As a scan's attempts are: what is sent without a SYN asks for no connection.
+#[test]
+fn only_an_answer_to_a_syn_or_a_datagram_says_that_a_port_is_open() {
+    let (client, [asked, odd, late]) = ("10.0.0.1 5000", ["10.0.0.2 80", "10.0.0.2 81", "10.0.0.2 82"]);
+    let packets = [
+        tcp(START, client, asked, SYN),
+        tcp(START + 1, asked, client, SYN | ACK),
+        tcp(START + 2, client, odd, FIN),
+        tcp(START + 3, odd, client, ACK),
+        tcp(START + 4, client, late, ACK),
+        tcp(START + 5, late, client, ACK),
+    ];
+    let facts = seconds(&case(), &packets, 1);
+    let own = host(&facts[0], "10.0.0.1").expect("a host");
+    assert_eq!(own.reached().items().iter().map(|it| it.port.number).collect::<Vec<_>>(), [80]);
+}
+
+#[test]
+fn what_a_host_sends_to_itself_counts_once() {
+    let (client, server) = ("127.0.0.1 5000", "127.0.0.1 53");
+    let packets = [udp(START, client, server), udp(START + 1, server, client), udp(START + 2, client, server)];
+    let facts = seconds(&case(), &packets, 1);
+    let own = host(&facts[0], "127.0.0.1").expect("a host");
+    assert_eq!((own.sent, own.received, own.conversations, own.served), (2 * DATAGRAM, DATAGRAM, 1, 1));
+    assert_eq!(own.ports().map(|port| port.number).collect::<Vec<_>>(), [53]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::capture::LinkType;
 /// EtherTypes.
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const IPV6: u16 = 0x86dd;
+const ARP: u16 = 0x0806;
 const VLAN: u16 = 0x8100;
 const SERVICE_VLAN: u16 = 0x88a8;
 /// What some switches used for outer tags before there was a standard.
@@ -103,17 +104,23 @@ fn cooked_2(data: &[u8]) -> Option<Typed<'_>> {
     Some((u16::from_be_bytes([header[0], header[1]]), payload))
 }
 
-/// Calls `tag` with the tags of VLANs in front of what [`network`] finds, the outermost first.
-pub(super) fn vlan_tags(link: LinkType, data: &[u8], tag: impl FnMut(u16)) {
+/// Calls `tag` with the tags of VLANs in front of what [`network`] finds, the outermost first. The EtherType behind
+/// all tags, if there is one.
+pub(super) fn vlan_tags(link: LinkType, data: &[u8], tag: impl FnMut(u16)) -> Option<u16> {
     let header = match link {
         LinkType::ETHERNET => ethernet_header(data),
         LinkType::LINUX_SLL => cooked(data),
         LinkType::LINUX_SLL2 => cooked_2(data),
         _ => None,
     };
-    if let Some((kind, payload)) = header {
-        behind_tags(kind, payload, tag);
-    }
+    let (kind, payload) = header?;
+    behind_tags(kind, payload, tag).map(|(kind, _)| kind)
+}
+
+/// Whether a frame in which there is no IP header is one of ARP.
+#[cold]
+pub fn is_arp(link: LinkType, data: &[u8]) -> bool {
+    vlan_tags(link, data, |_| ()) == Some(ARP)
 }
 
 /// The family is in the order of the machine that captured, which may be another one than the file's.

@@ -29,6 +29,7 @@ mod vlans;
 
 pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
+pub use link::is_arp;
 pub use packet::{Located, NoPacket, Packet, datagram, datagram_at, locate, packet, transport};
 pub use transport::{TCP, UDP, flags};
 pub use tunnel::{Closed, DEEPEST, Innermost, Tunnel, innermost};
