@@ -7,6 +7,7 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot, partition_v4, partition_v6};
 use crate::steps::{Jumps, Steps};
+use crate::through::{Passages, Through};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{
     Closed, Decoded, Located, NoDatagram, NoPacket, TCP, Transport, Vlans, datagram_at, decode, decode_at, innermost,
@@ -31,6 +32,8 @@ pub struct Dispatcher {
     /// Set if tunnels are opened.
     tunnels: Option<Tunnels>,
     fragments: Fragments,
+    /// The tunnels of packets whose slots were asked for.
+    passages: Passages,
 }
 
 /// Fragments of packets whose slots were asked for.
@@ -119,12 +122,14 @@ impl Dispatcher {
             steps: Steps::none(),
             tunnels,
             fragments: Fragments::new(room::fragments(settings)),
+            passages: Passages::new(settings, false, run.keys),
         }
     }
 
     /// The same, for a run in which time passes in steps.
     pub(crate) fn in_steps(run: &Run, settings: &Settings) -> Self {
-        Dispatcher { steps: Steps::new(), ..Dispatcher::new(run, settings) }
+        let passages = Passages::new(settings, true, run.keys);
+        Dispatcher { steps: Steps::new(), passages, ..Dispatcher::new(run, settings) }
     }
 
     /// The clock of steps.
@@ -156,6 +161,7 @@ impl Dispatcher {
             sum.times = (sum.times.0.min(other.times.0), sum.times.1.max(other.times.1));
             sum.steps.join(&other.steps);
             sum.fragments.counts.add(&other.fragments.counts());
+            sum.passages.add(&other.passages);
             if let (Some(tunnels), Some(more)) = (&mut sum.tunnels, other.tunnels) {
                 tunnels.opened += more.opened;
                 tunnels.too_deep += more.too_deep;
@@ -202,6 +208,11 @@ impl Dispatcher {
                 (part, decoded) = (inside, decode_at(inside.data, at));
             }
         }
+        if let Some((place, part)) = found.map(placed)
+            && let Ok(datagram) = datagram_at(part.data, place.network, part.wire_len)
+        {
+            self.through(place, &part, datagram.is_v4, transport(&datagram));
+        }
         match decoded {
             Decoded::V4(packet) => self.v4(&part, &packet, sink),
             Decoded::V6(packet) => self.v6(&part, &packet, sink),
@@ -234,7 +245,19 @@ impl Dispatcher {
             partitions[usize::from(place.partition)].get_or_insert_with(|| Defragmenter::new(limits).into());
         let whole = of_partition.fragment(time_ns, wire_len, &datagram, buffer);
         if let Some((wire_len, found)) = whole.and_then(|whole| Some((whole.wire_len, whole.transport()?))) {
+            self.through(place, record, datagram.is_v4, found);
             self.found(time_ns, wire_len, datagram.is_v4, found, sink);
+        }
+    }
+
+    /// Notes through which tunnels a packet came, if it did.
+    fn through(&mut self, place: Place, record: &Record<'_>, is_v4: bool, found: Result<Transport<u128>, NoPacket>) {
+        let outermost = record.data.get(usize::from(place.outermost)..).unwrap_or_default();
+        if place.outermost != place.network
+            && let Ok(packet) = found
+        {
+            let now_ns = if self.steps.is_none() { record.time_ns } else { self.steps.time(record.time_ns) };
+            self.passages.see(place.partition, is_v4, &packet, now_ns, outermost);
         }
     }
 
@@ -349,6 +372,16 @@ impl Dispatcher {
     /// Counts of the fragments whose slots were asked for. Datagrams that lack some count as timed out.
     pub fn fragments(&self) -> Counts {
         self.fragments.counts()
+    }
+
+    /// The tunnels of packets whose slots were asked for.
+    pub(crate) fn passages(&mut self) -> &mut Passages {
+        &mut self.passages
+    }
+
+    /// What they have noted.
+    pub(crate) fn noted(&self) -> &[Through] {
+        self.passages.news()
     }
 
     /// Counts of tunnels, if they are opened.

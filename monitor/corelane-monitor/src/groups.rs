@@ -4,6 +4,7 @@
 use crate::hash::HashKeys;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
+use std::net::IpAddr;
 
 /// The failures of one group. A scan's time is that of the failure that crossed the threshold T in order of time, the
 /// (T+1)-th smallest. The group keeps the T+1 smallest times, so the order of arrival does not matter.
@@ -13,11 +14,14 @@ struct Group {
     /// The number of UDP probes that were answered.
     answered: u64,
     smallest: BinaryHeap<u64>,
+    /// The members of those times, where they are asked for.
+    members: BinaryHeap<(u64, IpAddr)>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Groups<K> {
     threshold: u64,
+    with_members: bool,
     groups: HashMap<K, Group, HashKeys>,
 }
 
@@ -30,23 +34,38 @@ pub(crate) struct Scan<K> {
     pub(crate) key: K,
     pub(crate) count: u64,
     pub(crate) time_ns: u64,
+    /// The members that failed up to then, in order of time, where they are asked for.
+    pub(crate) members: Vec<IpAddr>,
+}
+
+/// Keeps the least, one more than the threshold.
+fn keep<T: Ord>(least: &mut BinaryHeap<T>, value: T, threshold: u64) {
+    if least.len() as u64 <= threshold {
+        least.push(value);
+    } else if let Some(mut largest) = least.peek_mut()
+        && value < *largest
+    {
+        *largest = value;
+    }
 }
 
 impl<K: Hash + Eq + Copy> Groups<K> {
     pub(crate) fn new(threshold: u64, keys: HashKeys) -> Self {
-        Groups { threshold, groups: HashMap::with_hasher(keys) }
+        Groups { threshold, with_members: false, groups: HashMap::with_hasher(keys) }
     }
 
-    pub(crate) fn add(&mut self, key: K, time_ns: u64) {
+    /// The same, each group with its members.
+    pub(crate) fn with_members(self) -> Self {
+        Groups { with_members: true, ..self }
+    }
+
+    pub(crate) fn add(&mut self, key: K, time_ns: u64, member: impl FnOnce() -> IpAddr) {
         let group = self.groups.entry(key).or_default();
-        group.count += 1;
-        if group.smallest.len() as u64 <= self.threshold {
-            group.smallest.push(time_ns);
-        } else if let Some(mut largest) = group.smallest.peek_mut()
-            && time_ns < *largest
-        {
-            *largest = time_ns;
+        if self.with_members {
+            keep(&mut group.members, (time_ns, member()), self.threshold);
         }
+        group.count += 1;
+        keep(&mut group.smallest, time_ns, self.threshold);
     }
 
     /// Counts an answer beside the failures, which may be added before or after.
@@ -75,21 +94,27 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         self.groups
             .drain()
             .filter(move |(_, group)| group.count > threshold && group.count > (ONE_OF - 1) * group.answered)
-            .filter_map(|(key, group)| Some(Scan { key, count: group.count, time_ns: *group.smallest.peek()? }))
+            .filter_map(|(key, group)| {
+                let members = group.members.into_sorted_vec().into_iter().map(|(_, member)| member).collect();
+                Some(Scan { key, count: group.count, time_ns: *group.smallest.peek()?, members })
+            })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
+
+    const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
     #[test]
     fn the_time_is_the_one_that_crosses_the_threshold_whatever_the_order() {
         for times in [[5, 1, 4, 2, 3], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1]] {
             let mut groups = Groups::new(2, HashKeys::random());
-            times.iter().for_each(|&time| groups.add((1_u32, 2_u16), time));
-            groups.add((1, 3), 1);
-            groups.add((1, 3), 1);
+            times.iter().for_each(|&time| groups.add((1_u32, 2_u16), time, || NOBODY));
+            groups.add((1, 3), 1, || NOBODY);
+            groups.add((1, 3), 1, || NOBODY);
             let scans: Vec<_> = groups.drain_scans().collect();
             assert_eq!(scans.len(), 1);
             assert_eq!((scans[0].key, scans[0].count, scans[0].time_ns), ((1, 2), 5, 3));
@@ -103,7 +128,7 @@ mod tests {
             let [first, last] = &mut either;
             (0..answers).for_each(|_| first.add_answered(7_u32));
             for groups in [&mut *first, &mut *last] {
-                (0..failures).for_each(|time| groups.add(7, time));
+                (0..failures).for_each(|time| groups.add(7, time, || NOBODY));
             }
             last.add_all_answered((0..answers).flat_map(|_| [7, 8]));
             for groups in either.iter_mut() {

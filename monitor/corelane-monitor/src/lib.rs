@@ -63,6 +63,7 @@
 //! | `facts/`, `page/` | facts for people; the page that shows them |
 //! | `steps.rs`, `continuous/` | the clock of runs without an end; their scan detector, which forgets |
 //! | `inspect/collect.rs` | one order of events and scans, and the report, for all runs that inspect or go on |
+//! | `through.rs` | the tunnels that probes came through |
 //! | `sensors/` | batches of state reports for other machines; their aggregator |
 //! | `report.rs`, `summary.rs`, `talkers.rs` | the report, its forms, top talkers |
 //! | `settings.rs`, `network.rs`, `memory.rs` | the choices of the user; a limit for all memory |
@@ -100,6 +101,7 @@ mod steps;
 mod summary;
 mod table;
 mod talkers;
+mod through;
 mod time;
 
 pub use analyzer::SubAnalyzer;
@@ -116,7 +118,7 @@ pub use page::Origin;
 pub use partial_result::PartialResult;
 pub use plan::{Plan, PlanError};
 pub use probe::Probe;
-pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, SourceCounts, Timing, Tunnels};
+pub use report::{Alert, Captured, Evicted, LATEST, ProbeScan, Report, ScanName, SourceCounts, Timing, Tunnels};
 pub use room::Refused;
 pub use run::Run;
 pub use settings::{Counting, Settings};
@@ -126,6 +128,7 @@ pub use state_report::{Content, Failure, StateReport};
 pub use steps::{Jumps, STEP_NS, Steps};
 pub use summary::{Style, grouped};
 pub use talkers::{Pair, Talker, Volume};
+pub use through::Through;
 pub use time::Timestamp;
 
 /// The examples of the README.

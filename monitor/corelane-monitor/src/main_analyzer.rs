@@ -9,7 +9,10 @@ use crate::report::{Alert, ProbeScan, Report, SourceCounts};
 use crate::settings::Settings;
 use crate::state_report::{Content, StateReport};
 use crate::talkers::{Address, Talkers, Top, Volume};
+use crate::through::{Known, Through};
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
 
 /// Finds horizontal scans in the state reports of all SubAnalyzers, and joins their partial results. The order of the
 /// reports does not matter. The order of the results decides only the order of the SubAnalyzers' packet counts.
@@ -30,7 +33,16 @@ pub struct MainAnalyzer {
     /// The number of sources to list, if they are counted.
     top_sources: Option<usize>,
     talkers: Talkers,
+    /// The tunnels of hosts.
+    through: Vec<Through>,
+    keys: HashKeys,
     report: Report,
+}
+
+/// Groups of failures, with their members where these may have come through tunnels.
+fn groups<K: Hash + Eq + Copy>(settings: &Settings, keys: HashKeys) -> Groups<K> {
+    let groups = Groups::new(settings.horizontal_threshold, keys);
+    if settings.tunnels { groups.with_members() } else { groups }
 }
 
 impl MainAnalyzer {
@@ -38,16 +50,18 @@ impl MainAnalyzer {
     pub fn new(settings: &Settings) -> Self {
         let keys = HashKeys::random();
         MainAnalyzer {
-            groups_v4: Groups::new(settings.horizontal_threshold, keys),
-            groups_v6: Groups::new(settings.horizontal_threshold, keys),
-            probes_v4: Groups::new(settings.horizontal_threshold, keys),
-            probes_v6: Groups::new(settings.horizontal_threshold, keys),
+            groups_v4: groups(settings, keys),
+            groups_v6: groups(settings, keys),
+            probes_v4: groups(settings, keys),
+            probes_v6: groups(settings, keys),
             answered_v4: Vec::new(),
             answered_v6: Vec::new(),
             sources_v4: HashMap::with_hasher(keys),
             sources_v6: HashMap::with_hasher(keys),
             top_sources: settings.counting.map(|counting| counting.top),
             talkers: Talkers::new(settings.top, keys),
+            through: Vec::new(),
+            keys,
             report: Report::default(),
         }
     }
@@ -55,12 +69,12 @@ impl MainAnalyzer {
     /// Takes a state report of any SubAnalyzer.
     #[inline]
     pub fn state_report(&mut self, report: StateReport) {
-        let (port, time_ns) = (report.port(), report.time_ns());
+        let (port, time_ns, to) = (report.port(), report.time_ns(), || report.destination());
         match (report.content(), report.is_v6()) {
-            (Content::Failed(None), false) => self.groups_v4.add((report.source_v4(), port), time_ns),
-            (Content::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns),
-            (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns),
-            (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns),
+            (Content::Failed(None), false) => self.groups_v4.add((report.source_v4(), port), time_ns, to),
+            (Content::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns, to),
+            (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns, to),
+            (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns, to),
             (Content::Answered(_), false) => self.answered_v4.push((report.source_v4(), port)),
             (Content::Answered(_), true) => self.answered_v6.push((report.source_v6(), port)),
             (Content::Sent { bytes, connections }, is_v6) => {
@@ -72,6 +86,11 @@ impl MainAnalyzer {
                 }
             }
         }
+    }
+
+    /// Takes tunnels of hosts.
+    pub(crate) fn through(&mut self, noted: Vec<Through>) {
+        self.through.extend(noted);
     }
 
     /// Takes the partial result of a SubAnalyzer. The calls come in the order of the SubAnalyzers' numbers, which
@@ -108,26 +127,45 @@ impl MainAnalyzer {
 
     /// Makes the report, with the Dispatcher's own counts, once all SubAnalyzers' reports and results are here.
     pub fn finish(mut self, dispatcher: &Dispatcher) -> Report {
-        fn horizontal<A: Address>(scan: Scan<(A, u16)>) -> Alert {
-            let Scan { key: (source, port), count, time_ns } = scan;
-            Alert::Horizontal { source: source.ip(), port, count, time_ns }
+        // With the hosts that failed.
+        fn horizontal<A: Address>(scan: Scan<(A, u16)>) -> (Vec<IpAddr>, Alert) {
+            let Scan { key: (source, port), count, time_ns, members } = scan;
+            (members, Alert::Horizontal { source: source.ip(), port, count, time_ns })
         }
         fn probes<A: Address>(
             groups: &mut Groups<(Probe, A, u16)>,
             answered: Vec<(A, u16)>,
-        ) -> impl Iterator<Item = ProbeScan> {
+        ) -> impl Iterator<Item = (Vec<IpAddr>, ProbeScan)> {
             groups.add_all_answered(answered.into_iter().map(|(source, port)| (Probe::Udp, source, port)));
-            groups.drain_scans().map(|Scan { key: (probe, source, port), count, time_ns }| {
+            groups.drain_scans().map(|Scan { key: (probe, source, port), count, time_ns, members }| {
                 let scan = Alert::Horizontal { source: source.ip(), port, count, time_ns };
-                ProbeScan { probe, scan }
+                (members, ProbeScan { probe, scan })
             })
         }
         let mut report = self.report;
-        report.alerts.extend(self.groups_v4.drain_scans().map(horizontal));
-        report.alerts.extend(self.groups_v6.drain_scans().map(horizontal));
+        self.through.extend_from_slice(dispatcher.noted());
+        let known = Known::of_all(self.through, self.keys);
+        let tunnelled = &mut report.tunnelled;
+        let mut note = |scan: &Alert, probe, destinations: &[IpAddr]| {
+            let tunnel = destinations.iter().find_map(|&destination| known.of(scan.source(), destination, 0));
+            tunnelled.extend(tunnel.map(|tunnel| (scan.name(probe), tunnel)));
+        };
+        report.alerts.iter().for_each(|scan| note(scan, None, scan.destination().as_slice()));
+        report
+            .probe_scans
+            .iter()
+            .for_each(|found| note(&found.scan, Some(found.probe), found.scan.destination().as_slice()));
+        let of_syns = self.groups_v4.drain_scans().map(horizontal);
+        for (members, scan) in of_syns.chain(self.groups_v6.drain_scans().map(horizontal)) {
+            note(&scan, None, &members);
+            report.alerts.push(scan);
+        }
+        let of_probes = probes(&mut self.probes_v4, self.answered_v4);
+        for (members, found) in of_probes.chain(probes(&mut self.probes_v6, self.answered_v6)) {
+            note(&found.scan, Some(found.probe), &members);
+            report.probe_scans.push(found);
+        }
         report.alerts.sort_unstable_by_key(Alert::order);
-        report.probe_scans.extend(probes(&mut self.probes_v4, self.answered_v4));
-        report.probe_scans.extend(probes(&mut self.probes_v6, self.answered_v6));
         report.probe_scans.sort_unstable_by_key(ProbeScan::order);
         report.packets = dispatcher.packets();
         report.bytes = dispatcher.bytes();

@@ -6,8 +6,10 @@ use crate::probe::Probe;
 use crate::room::Refused;
 use crate::steps::Jumps;
 use crate::talkers::{Pair, Talker};
+use corelane_net::decode::Tunnel;
 use corelane_net::defrag;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -77,6 +79,20 @@ impl Alert {
         *count = now;
     }
 
+    /// The scanned host of a vertical scan.
+    pub fn destination(&self) -> Option<IpAddr> {
+        match *self {
+            Alert::Vertical { destination, .. } => Some(destination),
+            Alert::Horizontal { .. } => None,
+        }
+    }
+
+    /// What tells it apart from the other scans of a whole capture, with the kind of its probes.
+    pub fn name(&self, probe: Option<Probe>) -> ScanName {
+        let port = if let Alert::Horizontal { port, .. } = *self { port } else { 0 };
+        (probe, self.source(), self.destination(), port)
+    }
+
     /// The order: by time, kind, source, and destination or port. Addresses: IPv4 before IPv6, then as numbers.
     pub(crate) fn order(&self) -> impl Ord + use<> {
         let (destination, port) = match *self {
@@ -86,6 +102,9 @@ impl Alert {
         (self.time_ns(), self.kind(), self.source(), destination, port)
     }
 }
+
+/// Kind of probes, source, destination and port of a scan.
+pub type ScanName = (Option<Probe>, IpAddr, Option<IpAddr>, u16);
 
 /// A scan by other probes than SYNs.
 ///
@@ -183,6 +202,9 @@ pub struct Report {
     /// [`write_json_with_probes`](Report::write_json_with_probes).
     #[serde(skip)]
     pub probe_scans: Vec<ProbeScan>,
+    /// The tunnels that scans came through, by [`Alert::name`].
+    #[serde(skip)]
+    pub tunnelled: BTreeMap<ScanName, Tunnel>,
     /// The least and the largest time of any record.
     #[serde(skip)]
     pub times: Option<(u64, u64)>,

@@ -9,6 +9,8 @@ use serde::Serialize;
 /// The cost of a failure beside its entry, for its group in the MainAnalyzer and its report: so many bytes, and the
 /// entry's size times the second number.
 const FAILURE: (usize, usize) = (200, 5);
+/// The same where groups keep their members, for the tunnels of these.
+const MEMBER: usize = 160;
 /// The cost of a flow beside its entry: its host, in the list from which the busiest are taken.
 const HOST: usize = 350;
 
@@ -18,13 +20,15 @@ pub(crate) struct Room {
     table: usize,
     flows: usize,
     has_hosts: bool,
+    has_members: bool,
 }
 
 /// The size of an IPv4 entry.
 const V4: usize = 32;
 
 impl Room {
-    pub(crate) const UNLIMITED: Room = Room { table: usize::MAX, flows: usize::MAX, has_hosts: false };
+    pub(crate) const UNLIMITED: Room =
+        Room { table: usize::MAX, flows: usize::MAX, has_hosts: false, has_members: false };
 
     /// The room that the settings leave for a partition's tables.
     pub(crate) fn of(settings: &Settings) -> Self {
@@ -32,7 +36,12 @@ impl Room {
         let share = usize::try_from(bytes / PARTITIONS as u64).unwrap_or(usize::MAX);
         let kinds = 1 + usize::from(settings.probes) + usize::from(settings.counting.is_some());
         // Two thirds are for IPv4.
-        Room { table: share / 2 / kinds * 2 / 3, flows: share / 3, has_hosts: settings.top > 0 }
+        Room {
+            table: share / 2 / kinds * 2 / 3,
+            flows: share / 3,
+            has_hosts: settings.top > 0,
+            has_members: settings.tunnels,
+        }
     }
 
     fn has(most: usize, entry: usize, bytes: usize) -> bool {
@@ -42,7 +51,7 @@ impl Room {
     /// Whether there is room for a table of so many entries. Smaller tables before it, half of it and so on, stay with
     /// the pool.
     pub(crate) fn has_table(&self, capacity: usize, entry: usize) -> bool {
-        let failure = FAILURE.0 + entry * FAILURE.1 / 2;
+        let failure = FAILURE.0 + entry * FAILURE.1 / 2 + if self.has_members { MEMBER } else { 0 };
         self.table == usize::MAX || Room::has(self.table, entry, capacity * 4 * entry + capacity / 16 * 9 * failure)
     }
 

@@ -10,6 +10,7 @@ use crate::time::Timestamp;
 use corelane_net::defrag;
 use std::fmt::{self, Display};
 use std::io::{self, Write};
+use std::net::Ipv6Addr;
 
 /// The most scans of a kind that are listed; the outputs for machines have them all.
 const SCANS: usize = 50;
@@ -232,6 +233,10 @@ impl Display for ScanEvent {
                 "host"
             }
         };
+        if let Some(tunnel) = &self.tunnel {
+            let [from, to] = [tunnel.source, tunnel.destination].map(|it| Ipv6Addr::from_bits(it).to_canonical());
+            write!(f, " in a tunnel from {from} to {to}")?;
+        }
         match self.state {
             ScanState::Found => write!(f, ": {} so far", plural(count, unit)),
             ScanState::Ended { last_ns } => {

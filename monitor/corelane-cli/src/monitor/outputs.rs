@@ -218,9 +218,9 @@ impl Outputs {
                     self.has_scans = true;
                 }
             }
-            Found::Step { begun_ns, reports, is_last } => {
+            Found::Step { begun_ns, reports, through, is_last } => {
                 if let Some(publisher) = &mut self.publisher {
-                    publisher.step(*begun_ns, reports, *is_last, progress.is_stopped());
+                    publisher.step(*begun_ns, reports, through, *is_last, progress.is_stopped());
                 }
             }
             Found::Snapshot(report, findings) => {

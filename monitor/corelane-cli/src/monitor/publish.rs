@@ -10,7 +10,7 @@ use crate::interrupt::Interrupt;
 use crate::output::{Condition, is_standard};
 use crate::sensors::{Full, NatsOptions, Place, Sender, Spool, SpoolError};
 use corelane_monitor::sensors::{Header, encode};
-use corelane_monitor::{STEP_NS, Settings, StateReport};
+use corelane_monitor::{STEP_NS, Settings, StateReport, Through};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,14 @@ impl Publisher {
     }
 
     /// Takes the reports of steps that are over. `is_cut` says that the run ends before its captures do.
-    pub(super) fn step(&mut self, begun_ns: u64, reports: &[StateReport], is_last: bool, is_cut: bool) {
+    pub(super) fn step(
+        &mut self,
+        begun_ns: u64,
+        reports: &[StateReport],
+        through: &[Through],
+        is_last: bool,
+        is_cut: bool,
+    ) {
         // What was cut short goes on in the next run. After a signal nothing may follow a batch that found no room.
         if !self.is_live && (self.interrupt.is_set() || is_last && is_cut) {
             self.is_cut |= !self.run.is_done;
@@ -168,7 +175,7 @@ impl Publisher {
         }
         (header.begun_ns, header.is_last) = (begun_ns, is_last);
         let mut batches = Vec::new();
-        encode(header, &mut reports, |header, batch| batches.push((header.sequence, batch.to_vec())));
+        encode(header, &mut reports, through, |header, batch| batches.push((header.sequence, batch.to_vec())));
         for (sequence, batch) in batches {
             if sequence >= self.known && !self.append(&batch) {
                 // The next batch takes its number, and says how many reports are missing.

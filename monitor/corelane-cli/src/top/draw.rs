@@ -1052,7 +1052,7 @@ mod tests {
     /// A scan that has just been found, two seconds after its first failure.
     pub(super) fn found(probe: Option<Probe>, scan: Alert) -> ScanEvent {
         let (first_ns, distinct) = (scan.time_ns().saturating_sub(2 * SECOND), scan.count());
-        ScanEvent { probe, scan, first_ns, distinct, state: ScanState::Found }
+        ScanEvent { probe, scan, first_ns, distinct, tunnel: None, state: ScanState::Found }
     }
 
     /// That scan, over at this time, with so many failures, of which so many are of different ports.

@@ -530,7 +530,7 @@ mod tests {
         let (source, destination) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
         let event = |time_ns, count, state| {
             let scan = Alert::Vertical { source, destination, count, time_ns };
-            ScanEvent { probe: None, scan, first_ns: 4, distinct: count, state }
+            ScanEvent { probe: None, scan, first_ns: 4, distinct: count, tunnel: None, state }
         };
         let mut model = Model::default();
         model.scan(&event(5, 21, ScanState::Found));

@@ -18,7 +18,7 @@ fn batch(sensor: &str) -> Vec<u8> {
     let mut header =
         Header { sensor, epoch: 1, sequence: 0, before: 0, since_ns, begun_ns, more: false, is_last: false };
     let mut bytes = Vec::new();
-    encode(&mut header, &mut Vec::new(), |_, batch| bytes.extend_from_slice(batch));
+    encode(&mut header, &mut Vec::new(), &[], |_, batch| bytes.extend_from_slice(batch));
     bytes
 }
 

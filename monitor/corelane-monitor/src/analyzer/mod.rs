@@ -477,7 +477,7 @@ impl<A: Family> Tables<A> {
                     common.failed::<A>(entry.key(), failure, time_ns);
                 }
                 if let Some(time_ns) = entry.value.failed() {
-                    groups.add((source, destination), time_ns);
+                    groups.add((source, destination), time_ns, || destination.ip());
                 }
             }
             result.alerts.extend(groups.drain_scans().map(|scan| Alert::Vertical {
@@ -496,7 +496,7 @@ impl<A: Family> Tables<A> {
                     continue;
                 }
                 if let Some(time_ns) = entry.value.failed() {
-                    probe_groups.add((probe, source, destination), time_ns);
+                    probe_groups.add((probe, source, destination), time_ns, || destination.ip());
                     common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
                 } else {
                     probe_groups.add_answered((probe, source, destination));

@@ -17,6 +17,8 @@ use crate::report::Alert;
 use crate::settings::Settings;
 use crate::state_report::{Content, StateReport};
 use crate::steps::step_of;
+use crate::through::{Known, Through};
+use corelane_net::decode::Tunnel;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -36,6 +38,8 @@ pub struct ScanEvent {
     /// So many different ports or hosts failed at least. A failure is forgotten after a while, and the same one counts
     /// anew then: these are those that failed before that. If they are as many as all, there are no others.
     pub distinct: u64,
+    /// The tunnel of the first of these failures that came through one, if any did.
+    pub tunnel: Option<Tunnel>,
     /// Whether it was found or has ended.
     pub state: ScanState,
 }
@@ -52,11 +56,15 @@ pub enum ScanState {
     },
 }
 
+/// The most pairs of hosts whose tunnels are known.
+const MOST_TUNNELS: usize = 1 << 16;
 /// The failures that one answer outweighs.
 const FAILURES_TO_ONE: usize = groups::ONE_OF as usize - 1;
 
 /// The list of a step takes as much as so many of twice a report's size: its place, and the four that it begins with.
 const STEP_ROOM: u64 = 3;
+/// A tunnel takes as much as so many reports.
+const TUNNEL_ROOM: u64 = (size_of::<Through>().div_ceil(size_of::<StateReport>())) as u64;
 
 /// Source, kind and target.
 type Key = (IpAddr, Option<Probe>, Target);
@@ -77,6 +85,8 @@ struct Group {
     /// The times of the latest answers, if there are failures; no more than decide.
     answers: VecDeque<u64>,
     quiet: Option<Quiet>,
+    /// The first failure that came through a tunnel.
+    through: Option<Box<Through>>,
     /// The step at whose end it is to be looked at.
     due: u64,
 }
@@ -105,8 +115,13 @@ pub(crate) struct Scans {
     /// The reports of each step that is not over, and how many they are.
     pending: BTreeMap<u64, Vec<StateReport>>,
     waiting: u64,
-    /// Those that have counted, where they are given out.
-    counted: Option<Vec<StateReport>>,
+    /// The tunnels of hosts that were noted in steps that are not over …
+    noted: BTreeMap<u64, Vec<Through>>,
+    waiting_tunnels: u64,
+    /// … and before.
+    tunnels: Known,
+    /// Those that have counted, where they are given out, and their tunnels.
+    counted: Option<(Vec<StateReport>, Vec<Through>)>,
     most_groups: usize,
     evicted: u64,
     /// Scans found, by SYNs and by other probes.
@@ -118,6 +133,8 @@ pub(crate) struct Scans {
 pub(crate) struct ScansState<'a> {
     groups: Vec<(Key, Cow<'a, Group>)>,
     pending: Vec<StateReport>,
+    noted: Vec<Through>,
+    tunnels: Vec<Through>,
     evicted: u64,
     found: [u64; 2],
 }
@@ -125,6 +142,7 @@ pub(crate) struct ScansState<'a> {
 impl Scans {
     pub(crate) fn new(settings: &Settings, continuous: &Continuous) -> Self {
         let threshold = |threshold: u64| usize::try_from(threshold).unwrap_or(usize::MAX);
+        let most_groups = crate::room::groups(settings);
         Scans {
             thresholds: [threshold(settings.vertical_threshold), threshold(settings.horizontal_threshold)],
             continuous: *continuous,
@@ -132,8 +150,11 @@ impl Scans {
             due: BTreeMap::new(),
             pending: BTreeMap::new(),
             waiting: 0,
-            counted: continuous.reports.then(Vec::new),
-            most_groups: crate::room::groups(settings),
+            noted: BTreeMap::new(),
+            waiting_tunnels: 0,
+            tunnels: Known::new((most_groups / 16).clamp(64, MOST_TUNNELS), HashKeys::random()),
+            counted: continuous.reports.then(Default::default),
+            most_groups,
             evicted: 0,
             found: [0; 2],
         }
@@ -144,7 +165,8 @@ impl Scans {
         let mut groups: Vec<_> = self.groups.iter().map(|(key, group)| (*key, Cow::Borrowed(group))).collect();
         groups.sort_unstable_by_key(|(key, _)| *key);
         let pending = self.pending.values().flatten().copied().collect();
-        ScansState { groups, pending, evicted: self.evicted, found: self.found }
+        let noted = self.noted.values().flatten().copied().collect();
+        ScansState { groups, pending, noted, tunnels: self.tunnels.all(), evicted: self.evicted, found: self.found }
     }
 
     /// Goes on from a state.
@@ -155,6 +177,16 @@ impl Scans {
         self.groups.clear();
         self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
         state.pending.into_iter().for_each(|report| self.report(report));
+        self.noted.clear();
+        self.waiting_tunnels = 0;
+        state.noted.into_iter().for_each(|through| self.through(through));
+        self.tunnels.restore(state.tunnels);
+    }
+
+    /// Takes the tunnel between two hosts, in any order. It counts for the failures of its step and later ones.
+    pub(crate) fn through(&mut self, through: Through) {
+        self.noted.entry(step_of(through.time_ns)).or_default().push(through);
+        self.waiting_tunnels += 1;
     }
 
     /// Takes a report, in any order. It counts when its step is over.
@@ -166,7 +198,8 @@ impl Scans {
     /// The first step at whose end there is something to be done.
     pub(crate) fn next_due(&self) -> Option<u64> {
         let pending = self.pending.first_key_value().map(|(&step, _)| step);
-        pending.into_iter().chain(self.due.first_key_value().map(|(&step, _)| step)).min()
+        let noted = self.noted.first_key_value().map(|(&step, _)| step);
+        pending.into_iter().chain(noted).chain(self.due.first_key_value().map(|(&step, _)| step)).min()
     }
 
     /// A step is over, and all before it. `news` gets what has become of scans, in order.
@@ -200,8 +233,9 @@ impl Scans {
         let mut events = Vec::new();
         let pending = std::mem::take(&mut self.pending);
         self.waiting = 0;
-        if let Some(counted) = &mut self.counted {
-            counted.extend(pending.values().flatten());
+        for (&step, reports) in &pending {
+            self.note(step);
+            self.give_out(step, reports);
         }
         let limit = |report: StateReport| if report.is_sent_before() { report } else { report.not_after(time_ns) };
         pending.into_values().flatten().for_each(|report| self.report(limit(report)));
@@ -218,18 +252,43 @@ impl Scans {
         while let Some(pending) = self.pending.first_entry()
             && *pending.key() <= step
         {
-            let mut reports = pending.remove();
+            let (now, mut reports) = pending.remove_entry();
             self.waiting -= reports.len() as u64;
             reports.sort_unstable_by_key(order);
-            if let Some(counted) = &mut self.counted {
-                counted.extend_from_slice(&reports);
-            }
+            self.note(now);
+            self.give_out(now, &reports);
             for report in reports {
                 self.count(&report, events);
                 // Not at the end of the step: one second of a flood may exceed the limit many times.
                 self.evict(events);
             }
         }
+        self.note(step);
+    }
+
+    /// The tunnels that were noted up to this step count from now on.
+    fn note(&mut self, step: u64) {
+        while let Some(noted) = self.noted.first_entry()
+            && *noted.key() <= step
+        {
+            let (now, noted) = noted.remove_entry();
+            self.waiting_tunnels -= noted.len() as u64;
+            self.tunnels.add(noted, now);
+        }
+    }
+
+    /// Gives out reports of this step and their tunnels, where they are asked for.
+    fn give_out(&mut self, step: u64, reports: &[StateReport]) {
+        let Some((counted, through)) = &mut self.counted else { return };
+        counted.extend_from_slice(reports);
+        for report in reports {
+            let (source, destination, time_ns) = (report.source(), report.destination(), report.time_ns());
+            if let Some(tunnel) = self.tunnels.of(source, destination, step) {
+                through.push(Through { source, destination, time_ns, tunnel });
+            }
+        }
+        through.sort_unstable();
+        through.dedup_by_key(|through| through.pair());
     }
 
     fn count(&mut self, report: &StateReport, events: &mut Vec<ScanEvent>) {
@@ -238,7 +297,16 @@ impl Scans {
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
             match report.content() {
                 Content::Failed(probe) => {
-                    self.failed((source, probe, target), member, [time_ns, report.sent_ns()], threshold, events);
+                    let tunnel = self.tunnels.of(source, report.destination(), step_of(time_ns));
+                    let through =
+                        tunnel.map(|tunnel| Through { source, destination: report.destination(), time_ns, tunnel });
+                    self.failed(
+                        (source, probe, target),
+                        (member, through),
+                        [time_ns, report.sent_ns()],
+                        threshold,
+                        events,
+                    );
                 }
                 Content::Answered(probe) => {
                     if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
@@ -254,7 +322,7 @@ impl Scans {
     fn failed(
         &mut self,
         key: Key,
-        member: Member,
+        (member, through): (Member, Option<Through>),
         [time_ns, sent_ns]: [u64; 2],
         threshold: usize,
         events: &mut Vec<ScanEvent>,
@@ -264,7 +332,7 @@ impl Scans {
         let group = self.groups.entry(key).or_insert_with(|| {
             let due = step_of(time_ns).saturating_add(forget_s);
             queue.entry(due).or_default().push(key);
-            Group { failures: VecDeque::new(), answers: VecDeque::new(), quiet: None, due }
+            Group { failures: VecDeque::new(), answers: VecDeque::new(), quiet: None, through: None, due }
         });
         if let Some(quiet) = &mut group.quiet {
             quiet.count += 1;
@@ -281,6 +349,9 @@ impl Scans {
             group.tidy();
         }
         group.failures.push_back((time_ns, member));
+        if group.through.is_none() {
+            group.through = through.map(Box::new);
+        }
         if group.failures.len() <= threshold || group.failures.len() <= FAILURES_TO_ONE * group.answers.len() {
             return;
         }
@@ -293,7 +364,7 @@ impl Scans {
         group.due = step_of(time_ns).saturating_add(suppress_s);
         queue.entry(group.due).or_default().push(key);
         self.found[usize::from(key.1.is_some())] += 1;
-        events.push(ScanEvent::new(key, &quiet, ScanState::Found));
+        events.extend(group.event(key, ScanState::Found));
     }
 
     /// Looks at a group that is due at the end of this step: forgets failures, and removes it if none are left.
@@ -350,9 +421,7 @@ impl Scans {
 
     /// Scans that were alerted and are only counted for now, in no order. Their count is that of the failures so far.
     pub(crate) fn going_on(&self) -> impl Iterator<Item = ScanEvent> {
-        self.groups
-            .iter()
-            .filter_map(|(key, group)| Some(ScanEvent::new(*key, group.quiet.as_ref()?, ScanState::Found)))
+        self.groups.iter().filter_map(|(key, group)| group.event(*key, ScanState::Found))
     }
 
     /// The number of failures so far of a scan that was alerted, if it is only counted now.
@@ -367,7 +436,7 @@ impl Scans {
 
     /// Takes the reports that have counted, where they are given out. At the end of the run those that would have
     /// counted later are among them.
-    pub(crate) fn take_counted(&mut self) -> Option<Vec<StateReport>> {
+    pub(crate) fn take_counted(&mut self) -> Option<(Vec<StateReport>, Vec<Through>)> {
         self.counted.as_mut().map(std::mem::take)
     }
 
@@ -381,9 +450,10 @@ impl Scans {
         self.waiting
     }
 
-    /// The same and, as so many reports, what the list of each step takes beside them.
+    /// The same and, as so many reports, the tunnels that wait, and what the list of each step takes beside them.
     pub(crate) fn waiting_room(&self) -> u64 {
-        self.waiting + STEP_ROOM * self.pending.len() as u64
+        let steps = (self.pending.len() + self.noted.len()) as u64;
+        self.waiting + TUNNEL_ROOM * self.waiting_tunnels + STEP_ROOM * steps
     }
 
     /// How many groups were given up for want of memory.
@@ -418,8 +488,21 @@ impl Group {
 
     /// That its scan has ended, if it was alerted.
     fn ended(&self, key: Key) -> Option<ScanEvent> {
-        let quiet = self.quiet?;
-        Some(ScanEvent::new(key, &quiet, ScanState::Ended { last_ns: quiet.last_ns }))
+        self.event(key, ScanState::Ended { last_ns: self.quiet?.last_ns })
+    }
+
+    /// What has become of its scan, if it was alerted.
+    fn event(&self, (source, probe, target): Key, state: ScanState) -> Option<ScanEvent> {
+        let Quiet { first_ns, found_ns: time_ns, count, distinct, .. } = self.quiet?;
+        let scan = match target {
+            Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
+            Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
+        };
+        // The first may have been judged early, when there was no room.
+        let late_ns = if probe == Some(Probe::Udp) { UDP_FAILS_NS } else { 0 };
+        let first_ns = first_ns.saturating_sub(late_ns).min(time_ns);
+        let tunnel = self.through.as_ref().map(|through| through.tunnel);
+        Some(ScanEvent { probe, scan, first_ns, distinct, tunnel, state })
     }
 
     /// Forgets failures that do not count in this step.
@@ -451,18 +534,6 @@ impl Group {
 }
 
 impl ScanEvent {
-    fn new((source, probe, target): Key, quiet: &Quiet, state: ScanState) -> Self {
-        let Quiet { first_ns, found_ns: time_ns, count, distinct, .. } = *quiet;
-        let scan = match target {
-            Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
-            Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
-        };
-        // The first may have been judged early, when there was no room.
-        let late_ns = if probe == Some(Probe::Udp) { UDP_FAILS_NS } else { 0 };
-        let first_ns = first_ns.saturating_sub(late_ns).min(time_ns);
-        ScanEvent { probe, scan, first_ns, distinct, state }
-    }
-
     /// Whether both are about one scan.
     pub fn is_of(&self, other: &ScanEvent) -> bool {
         let name = |event: &ScanEvent| (event.scan.order(), event.probe);

@@ -1,9 +1,11 @@
 //! `alert`: a scan.
 
+use super::EveTunnel;
 use crate::continuous::{ScanEvent, ScanState};
 use crate::probe::Probe;
 use crate::report::{Alert, Report, write_line};
 use crate::time::Timestamp;
+use corelane_net::decode::Tunnel;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -14,7 +16,7 @@ use std::net::IpAddr;
 /// # Errors
 /// Those of `out`.
 pub fn write_scan(event: &ScanEvent, mut out: impl Write) -> io::Result<()> {
-    write(&mut out, &event.scan, event.probe, Some(event.state))
+    write(&mut out, &event.scan, event.probe, Some(event.state), event.tunnel.as_ref())
 }
 
 impl Report {
@@ -26,13 +28,21 @@ impl Report {
         let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
         scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));
         scans.sort_by_key(|(alert, probe)| (alert.order(), *probe));
-        scans.into_iter().try_for_each(|(alert, probe)| write(&mut out, alert, probe, None))
+        scans
+            .into_iter()
+            .try_for_each(|(alert, probe)| write(&mut out, alert, probe, None, self.tunnelled.get(&alert.name(probe))))
     }
 }
 
 /// Writes a scan; by SYNs if no probe is named.
-fn write(out: &mut impl Write, alert: &Alert, probe: Option<Probe>, state: Option<ScanState>) -> io::Result<()> {
-    write_line(out, &EveRecord::new(alert, probe, state))
+fn write(
+    out: &mut impl Write,
+    alert: &Alert,
+    probe: Option<Probe>,
+    state: Option<ScanState>,
+    tunnel: Option<&Tunnel>,
+) -> io::Result<()> {
+    write_line(out, &EveRecord { tunnel: tunnel.map(EveTunnel::new), ..EveRecord::new(alert, probe, state) })
 }
 
 /// The first signature number. The numbers lie in the range for local use. Each kind of probe has two, first for
@@ -49,6 +59,8 @@ struct EveRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     dest_port: Option<u16>,
     proto: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<EveTunnel>,
     alert: EveAlert,
     scan: EveScan,
 }
@@ -106,6 +118,7 @@ impl EveRecord {
             dest_ip,
             dest_port,
             proto: if probe == Some(Probe::Udp) { "UDP" } else { "TCP" },
+            tunnel: None,
             alert: EveAlert {
                 action: "allowed",
                 gid: 1,

@@ -25,6 +25,7 @@ use corelane_net::conversation::Side;
 use corelane_net::decode::{Tunnel, Vlans};
 use corelane_net::protocol::Event;
 use json::{Object, key};
+use serde::Serialize;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::BitOr;
@@ -190,7 +191,7 @@ impl Header<'_> {
             object.number(key!("ip_v"), if self.source.is_ipv4() { 4_u8 } else { 6 });
             object.text(key!("community_id"), self.community_id);
             if let Some(tunnel) = &self.tunnel {
-                object.object(key!("tunnel"), |fields| write_tunnel(fields, tunnel));
+                object.object(key!("tunnel"), |fields| EveTunnel::new(tunnel).write(fields));
             }
             write(object);
         });
@@ -216,22 +217,45 @@ impl Header<'_> {
     }
 }
 
-fn write_tunnel(fields: &mut Object<'_>, tunnel: &Tunnel) {
-    let address = |address: u128| IpAddr::V6(address.into()).to_canonical();
-    fields.address(key!("src_ip"), address(tunnel.source));
-    fields.number(key!("src_port"), tunnel.source_port);
-    fields.address(key!("dest_ip"), address(tunnel.destination));
-    fields.number(key!("dest_port"), tunnel.destination_port);
-    let protocol = match tunnel.protocol {
-        4 => "IPv4",
-        41 => "IPv6",
-        47 => "GRE",
-        97 => "EtherIP",
-        115 => "L2TP",
-        _ => "UDP",
-    };
-    fields.text(key!("proto"), protocol);
-    fields.number(key!("depth"), tunnel.depth);
+/// The fields of a tunnel.
+#[derive(Serialize)]
+struct EveTunnel {
+    src_ip: IpAddr,
+    src_port: u16,
+    dest_ip: IpAddr,
+    dest_port: u16,
+    proto: &'static str,
+    depth: u8,
+}
+
+impl EveTunnel {
+    fn new(tunnel: &Tunnel) -> Self {
+        let address = |address: u128| IpAddr::V6(address.into()).to_canonical();
+        EveTunnel {
+            src_ip: address(tunnel.source),
+            src_port: tunnel.source_port,
+            dest_ip: address(tunnel.destination),
+            dest_port: tunnel.destination_port,
+            proto: match tunnel.protocol {
+                4 => "IPv4",
+                41 => "IPv6",
+                47 => "GRE",
+                97 => "EtherIP",
+                115 => "L2TP",
+                _ => "UDP",
+            },
+            depth: tunnel.depth,
+        }
+    }
+
+    fn write(&self, fields: &mut Object<'_>) {
+        fields.address(key!("src_ip"), self.src_ip);
+        fields.number(key!("src_port"), self.src_port);
+        fields.address(key!("dest_ip"), self.dest_ip);
+        fields.number(key!("dest_port"), self.dest_port);
+        fields.text(key!("proto"), self.proto);
+        fields.number(key!("depth"), self.depth);
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::report::{LATEST, ProbeScan, Report};
 use crate::settings::Settings;
 use crate::state_report::StateReport;
 use crate::steps::{begin_of, step_of};
+use crate::through::Through;
 use std::collections::VecDeque;
 
 /// What a run has found, as it comes.
@@ -30,6 +31,8 @@ pub enum Found<'a> {
         begun_ns: u64,
         /// The reports.
         reports: &'a [StateReport],
+        /// The tunnels between the hosts of these reports, each once.
+        through: &'a [Through],
         /// Whether the run is over. Then what was still open is among the reports, with the times at which it would
         /// have failed.
         is_last: bool,
@@ -120,7 +123,8 @@ impl<'a> Collector<'a> {
 
     /// Takes what a stage has found.
     pub(super) fn add(&mut self, ring: usize, stage: usize, harvest: Harvest) {
-        let Harvest { lines, reports, snapshots, passed } = harvest;
+        let Harvest { lines, reports, through, snapshots, passed } = harvest;
+        self.through(through);
         match &mut self.scans {
             None => reports.into_iter().for_each(|report| self.main.state_report(report)),
             Some(scans) => reports.into_iter().for_each(|report| scans.report(report)),
@@ -128,6 +132,14 @@ impl<'a> Collector<'a> {
         let ring = &mut self.rings[ring];
         ring.snapshots[stage].extend(snapshots);
         ring.merge.add(stage, lines, passed);
+    }
+
+    /// Takes the tunnels of hosts.
+    pub(super) fn through(&mut self, noted: Vec<Through>) {
+        match &mut self.scans {
+            None => self.main.through(noted),
+            Some(scans) => noted.into_iter().for_each(|through| scans.through(through)),
+        }
     }
 
     /// The number of the first packet of a Dispatcher that may bring something more.
@@ -196,8 +208,8 @@ impl<'a> Collector<'a> {
 
     /// Gives out the reports that have counted, where they are asked for.
     fn give_out_reports(&mut self, begun_ns: u64, is_last: bool, out: &mut dyn FnMut(Found<'_>)) {
-        if let Some(reports) = self.scans.as_mut().and_then(Scans::take_counted) {
-            out(Found::Step { begun_ns, reports: &reports, is_last });
+        if let Some((reports, through)) = self.scans.as_mut().and_then(Scans::take_counted) {
+            out(Found::Step { begun_ns, reports: &reports, through: &through, is_last });
         }
     }
 
@@ -279,6 +291,7 @@ impl<'a> Collector<'a> {
             for event in &self.latest {
                 let mut scan = event.scan.clone();
                 scans.count_now(event).into_iter().for_each(|count| scan.set_count(count));
+                report.tunnelled.extend(event.tunnel.map(|tunnel| (scan.name(event.probe), tunnel)));
                 match event.probe {
                     None => report.alerts.push(scan),
                     Some(probe) => report.probe_scans.push(ProbeScan { probe, scan }),

@@ -356,6 +356,9 @@ impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
             if let Some(found) = dispatcher.packet(record, stage) {
                 stage.packet(dispatcher.packets(), &frame(found));
             }
+            if !dispatcher.passages().news().is_empty() {
+                collector.through(dispatcher.passages().take());
+            }
             return;
         }
         let snapshot = end.as_ref().is_some_and(|end| end.snapshot.is_some());

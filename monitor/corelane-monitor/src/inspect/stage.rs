@@ -24,6 +24,7 @@ use crate::source::LINE;
 use crate::state_report::{StateReport, TOGETHER};
 use crate::steps::{STEP_NS, begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
+use crate::through::{Passages, Through};
 use corelane::prefetch_read;
 use corelane_net::capture::LinkType;
 use corelane_net::conversation::{Partition, Side};
@@ -35,6 +36,8 @@ use std::vec::Drain;
 pub(crate) struct Harvest {
     pub(super) lines: Lines,
     pub(super) reports: Vec<StateReport>,
+    /// The tunnels of hosts, before the failures of their steps count.
+    pub(super) through: Vec<Through>,
     /// All numbers so far, for each mark that asked for them.
     pub(super) snapshots: Vec<Numbers>,
     /// The stage finds nothing more that comes before this.
@@ -213,6 +216,7 @@ pub(super) struct Stage<'a> {
     v4: Waiting,
     v6: Waiting,
     scans: Scanner,
+    passages: Passages,
     cells: Vec<Option<Box<Cell>>>,
     /// Where fragments are put together.
     buffer: Vec<u8>,
@@ -275,6 +279,7 @@ impl<'a> Stage<'a> {
             v4: Waiting::new(),
             v6: Waiting::new(),
             scans,
+            passages: Passages::new(settings, continuous.is_some(), run.keys),
             cells: (0..PARTITIONS).map(|_| None).collect(),
             buffer: Vec::new(),
             chunk: None,
@@ -356,6 +361,7 @@ impl<'a> Stage<'a> {
         };
         if outermost != network {
             datagram.outermost = frame.data.get(usize::from(outermost)..).unwrap_or_default();
+            self.through(frame, &datagram, transport(&datagram));
         }
         datagram.vlans = Vlans::of(frame.link, frame.data, outermost);
         if let Some(facts) = &mut self.facts {
@@ -384,6 +390,7 @@ impl<'a> Stage<'a> {
         let partition = &mut self.cell(frame.partition).partition;
         if let Some(whole) = partition.fragment(now_ns, frame.wire_len, datagram, &mut buffer) {
             if let Some(found) = whole.transport() {
+                self.through(frame, datagram, found);
                 self.detect(frame.time_ns, whole.wire_len, datagram.is_v4, found);
             }
             if self.inspection.payload {
@@ -391,6 +398,16 @@ impl<'a> Stage<'a> {
             }
         }
         self.buffer = buffer;
+    }
+
+    /// Notes through which tunnels a packet came, if it did.
+    fn through(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>, found: Result<Transport<u128>, NoPacket>) {
+        if let Ok(packet) = found
+            && !datagram.outermost.is_empty()
+        {
+            let now_ns = self.now(frame.time_ns);
+            self.passages.see(frame.partition, datagram.is_v4, &packet, now_ns, datagram.outermost);
+        }
     }
 
     #[inline]
@@ -542,7 +559,7 @@ impl<'a> Stage<'a> {
             false => std::mem::replace(&mut self.lines, self.spares.take()),
         };
         let snapshots = std::mem::take(&mut self.snapshots);
-        out(Harvest { lines, reports: Vec::new(), snapshots, passed: self.passed });
+        out(Harvest { lines, reports: Vec::new(), through: self.passages.take(), snapshots, passed: self.passed });
     }
 
     /// The capture is over, after so many packets: gives out all that is left to be found.

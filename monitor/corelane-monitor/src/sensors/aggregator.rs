@@ -5,6 +5,7 @@ use crate::continuous::{Continuous, ScanEvent, Scans, ScansState};
 use crate::room;
 use crate::settings::Settings;
 use crate::steps::{STEP_NS, begin_of, step_of};
+use crate::through::Through;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -231,7 +232,7 @@ const MOST_SENSORS: usize = 1024;
 /// If none are expected, one that has ended or is left out is forgotten when it is so far behind what is over.
 const FORGET_NS: u64 = 24 * 3600 * STEP_NS;
 
-const SNAPSHOT: &[u8; 4] = b"CLA\x03";
+const SNAPSHOT: &[u8; 4] = b"CLA\x04";
 
 /// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -381,7 +382,7 @@ impl Aggregator {
             let begun_ns = self.sensors.get(sensor).map_or(0, |sensor| sensor.begun_ns).max(self.begun_ns);
             batch = batch.without_content(begun_ns);
         }
-        let Batch { header, count, reports } = &batch;
+        let Batch { header, count, reports, through } = &batch;
         let name = &header.sensor;
         if self.is_closed && !self.sensors.contains_key(name.as_str()) {
             return Err(Refusal::Stranger(name.clone()));
@@ -435,6 +436,9 @@ impl Aggregator {
             sensor.late += u64::from(is_late);
             sensor.late_now += u64::from(is_late);
             self.scans.report(report.at(report.time_ns().max(now_ns)));
+        }
+        for it in through {
+            self.scans.through(Through { time_ns: it.time_ns.max(now_ns), ..*it });
         }
         if !header.more {
             sensor.begun_ns = sensor.begun_ns.max(header.begun_ns);
@@ -630,7 +634,7 @@ mod tests {
             let mut reports = vec![StateReport::v4(tried, self.header.since_ns + 5, FAILED)];
             self.header.begun_ns += STEP_NS;
             let mut bytes = Vec::new();
-            encode(&mut self.header, &mut reports, |_, batch| bytes.extend_from_slice(batch));
+            encode(&mut self.header, &mut reports, &[], |_, batch| bytes.extend_from_slice(batch));
             bytes
         }
     }
@@ -782,7 +786,7 @@ mod tests {
                     .collect();
                 let mut batch = Vec::new();
                 let mut header = Header { more: true, ..evil.header.clone() };
-                encode(&mut header, &mut reports, |_, bytes| batch.extend_from_slice(bytes));
+                encode(&mut header, &mut reports, &[], |_, bytes| batch.extend_from_slice(bytes));
                 // Encoded without a rest, it says that there is none.
                 batch[4] |= 1;
                 (evil.header.sequence, evil.header.before) = (header.sequence, header.before);

@@ -22,12 +22,17 @@
 //! A failure in a section is a byte of flags, then what differs from the one before: source, destination, port (in
 //! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
-//! that was rejected, 2 to 7 an unanswered probe of a kind from 1 on, 12 a UDP port that answered.
+//! that was rejected, 2 to 7 an unanswered probe of a kind from 1 on, 12 a UDP port that answered. 15 is no failure but
+//! the tunnel between this source and destination, and stands before their failures: there is no port, and behind the
+//! time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol
+//! and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
+use crate::through::Through;
+use corelane_net::decode::{DEEPEST, Tunnel};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -54,6 +59,8 @@ const SAME_PORT: u8 = 1 << 3;
 /// The shift of what became of it: 0 and 1 are a SYN that was unanswered or rejected, then come probes by their kinds,
 /// first failed and then answered ones.
 const OUTCOME: u32 = 4;
+/// In place of what became of it: the tunnel between source and destination.
+const THROUGH: u8 = 15;
 
 /// A failure that is known after the end of a run has at most this much later a time, in nanoseconds.
 const LATER_NS: u64 = 3600 * 1_000_000_000;
@@ -136,6 +143,8 @@ pub struct Batch {
     pub count: u64,
     /// The reports of the shards that were asked for.
     pub reports: Vec<StateReport>,
+    /// The tunnels between the hosts of reports, of the same shards.
+    pub through: Vec<Through>,
 }
 
 /// Why bytes are no batch.
@@ -169,11 +178,15 @@ impl fmt::Display for BatchError {
 
 impl std::error::Error for BatchError {}
 
-/// The order of reports in a batch: all of a source are together, and so are those of one destination.
+/// The order of hosts in a batch: all of a source are together.
+fn hosts(source: IpAddr, destination: IpAddr) -> impl Ord + use<> {
+    (shard_of(source), source, destination)
+}
+
+/// The order of reports in a batch.
 fn order(report: &StateReport) -> impl Ord + use<> {
-    let source = report.source();
     let outcome = outcome(report);
-    (shard_of(source), source, report.destination(), report.time_ns(), report.port(), outcome)
+    (hosts(report.source(), report.destination()), report.time_ns(), report.port(), outcome)
 }
 
 /// A datagram that was judged early. It takes the number of a FIN probe that was answered, which is none.
@@ -202,19 +215,29 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
 }
 
 /// Makes the batches of a part of a sensor's time: one, or several where there are very many reports. `header` is that
-/// of the first one, and becomes that of the one that follows the last. Traffic of sources is left out.
+/// of the first one, and becomes that of the one that follows the last. Traffic of sources is left out, and so are
+/// tunnels between hosts without reports.
 ///
-/// The same reports in any order make the same bytes.
-pub fn encode(header: &mut Header, reports: &mut Vec<StateReport>, mut each: impl FnMut(&Header, &[u8])) {
+/// The same reports and tunnels in any order make the same bytes.
+pub fn encode(
+    header: &mut Header,
+    reports: &mut Vec<StateReport>,
+    through: &[Through],
+    mut each: impl FnMut(&Header, &[u8]),
+) {
     reports.retain(|report| outcome(report).is_some());
     let latest_ns = header.begun_ns.saturating_add(LATER_NS);
     reports.iter_mut().for_each(|report| *report = report.not_after(latest_ns));
     reports.sort_unstable_by_key(order);
+    let mut through: Vec<_> =
+        through.iter().map(|it| Through { time_ns: it.time_ns.min(header.begun_ns), ..*it }).collect();
+    through.sort_unstable_by_key(|it| (hosts(it.source, it.destination), *it));
+    let mut through = &through[..];
     let mut rest = &reports[..];
     let is_last = header.is_last;
     loop {
         let mut body = Vec::new();
-        let taken = sections(rest, header, &mut body);
+        let taken = sections(rest, &mut through, header, &mut body);
         rest = &rest[taken..];
         header.more = !rest.is_empty();
         header.is_last = is_last && !header.more;
@@ -245,11 +268,14 @@ fn head(header: &Header, count: usize) -> Vec<u8> {
 
 /// The most bytes of a report.
 const REPORT: usize = 1 + 16 + 16 + 2 + 10;
+/// The bytes of a tunnel.
+const TUNNEL: usize = 16 + 16 + 2 + 2 + 1 + 1;
 /// Room for all but sections.
 const HEAD: usize = 6 + SensorName::MOST + 5 * 8 + 10;
 
-/// Writes the sections of reports until a batch is full. Says how many reports were written.
-fn sections(reports: &[StateReport], header: &Header, bytes: &mut Vec<u8>) -> usize {
+/// Writes the sections of reports until a batch is full, each pair of hosts behind its tunnel. Says how many reports
+/// were written.
+fn sections(reports: &[StateReport], through: &mut &[Through], header: &Header, bytes: &mut Vec<u8>) -> usize {
     let mut taken = 0;
     let mut section = Vec::new();
     for of_shard in reports.chunk_by(|a, b| shard_of(a.source()) == shard_of(b.source())) {
@@ -258,11 +284,23 @@ fn sections(reports: &[StateReport], header: &Header, bytes: &mut Vec<u8>) -> us
         let mut time_ns = header.since_ns;
         let mut count = 0;
         for report in of_shard {
-            if HEAD + bytes.len() + section.len() + REPORT + 16 > MOST_BYTES {
+            if HEAD + bytes.len() + section.len() + 2 * REPORT + TUNNEL + 16 > MOST_BYTES {
                 break;
             }
-            write(report, last, &mut time_ns, &mut section);
-            last = Some(report);
+            let pair = (report.source(), report.destination());
+            while let Some((first, behind)) = through.split_first()
+                && hosts(first.source, first.destination) <= hosts(pair.0, pair.1)
+            {
+                *through = behind;
+                if first.pair() == pair {
+                    let ends = (pair.0, pair.1, None);
+                    write(ends, first.time_ns, THROUGH, &mut last, &mut time_ns, &mut section);
+                    write_tunnel(&first.tunnel, &mut section);
+                    break;
+                }
+            }
+            let ends = (pair.0, pair.1, Some(report.port()));
+            write(ends, report.time_ns(), outcome(report).unwrap_or(0), &mut last, &mut time_ns, &mut section);
             count += 1;
         }
         if count > 0 {
@@ -278,16 +316,20 @@ fn sections(reports: &[StateReport], header: &Header, bytes: &mut Vec<u8>) -> us
     taken
 }
 
-fn write(report: &StateReport, last: Option<&StateReport>, time_ns: &mut u64, bytes: &mut Vec<u8>) {
-    let (source, destination, port) = (report.source(), report.destination(), report.port());
-    let is_v6 = report.is_v6();
-    let alike = last.filter(|last| last.is_v6() == is_v6);
-    let same_source = alike.is_some_and(|last| last.source() == source);
-    let same_destination = alike.is_some_and(|last| last.destination() == destination);
-    let same_port = alike.is_some_and(|last| last.port() == port);
+/// Source, destination and port; a tunnel has no port.
+type Ends = (IpAddr, IpAddr, Option<u16>);
+
+/// Writes what a report or a tunnel begins with. `last` is what was written before, `time_ns` its time.
+fn write(ends: Ends, at_ns: u64, outcome: u8, last: &mut Option<Ends>, time_ns: &mut u64, bytes: &mut Vec<u8>) {
+    let (source, destination, port) = ends;
+    let is_v6 = source.is_ipv6();
+    let alike = last.filter(|last| last.0.is_ipv6() == is_v6);
+    let same_source = alike.is_some_and(|last| last.0 == source);
+    let same_destination = alike.is_some_and(|last| last.1 == destination);
+    let same_port = port.is_some() && alike.is_some_and(|last| last.2 == port);
     let flags = [(is_v6, V6), (same_source, SAME_SOURCE), (same_destination, SAME_DESTINATION), (same_port, SAME_PORT)];
     let flags = flags.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
-    bytes.push(flags | outcome(report).unwrap_or(0) << OUTCOME);
+    bytes.push(flags | outcome << OUTCOME);
     let mut address = |address: IpAddr| match address {
         IpAddr::V4(address) => bytes.extend(address.octets()),
         IpAddr::V6(address) => bytes.extend(address.octets()),
@@ -298,12 +340,19 @@ fn write(report: &StateReport, last: Option<&StateReport>, time_ns: &mut u64, by
     if !same_destination {
         address(destination);
     }
-    if !same_port {
+    if let Some(port) = port.filter(|_| !same_port) {
         bytes.extend(port.to_le_bytes());
     }
-    let delta = report.time_ns().wrapping_sub(*time_ns) as i64;
+    let delta = at_ns.wrapping_sub(*time_ns) as i64;
     varint((delta << 1 ^ delta >> 63) as u64, bytes);
-    *time_ns = report.time_ns();
+    (*last, *time_ns) = (Some(ends), at_ns);
+}
+
+fn write_tunnel(tunnel: &Tunnel, bytes: &mut Vec<u8>) {
+    let Tunnel { source, destination, source_port, destination_port, protocol, depth } = *tunnel;
+    bytes.extend([source, destination].map(u128::to_be_bytes).as_flattened());
+    bytes.extend([source_port, destination_port].map(u16::to_le_bytes).as_flattened());
+    bytes.extend([protocol, depth]);
 }
 
 /// Seven bits a byte, the lowest first; the highest bit says that more follow.
@@ -339,7 +388,7 @@ impl Batch {
         let Batch { header: Header { sequence, before, .. }, count, .. } = self;
         let (sequence, before) = (sequence.saturating_add(1), before.saturating_add(count));
         let header = Header { sequence, before, since_ns: begun_ns, begun_ns, ..self.header };
-        Batch { header, count: 0, reports: Vec::new() }
+        Batch { header, count: 0, reports: Vec::new(), through: Vec::new() }
     }
 }
 
@@ -401,7 +450,7 @@ impl<'a> Input<'a> {
         };
         let is_order = header.since_ns <= header.begun_ns && !(header.more && header.is_last);
         let count = self.varint().filter(|_| is_order)?;
-        let mut reports = Vec::new();
+        let (mut reports, mut through) = (Vec::new(), Vec::new());
         let mut before = None;
         while self.at < self.bytes.len() {
             let shard = self.byte().filter(|&shard| before.is_none_or(|before| before < shard))?;
@@ -411,7 +460,7 @@ impl<'a> Input<'a> {
             let section = self.take(length)?;
             if shards.contains(&shard) {
                 let mut section = Input { bytes: section, at: 0 };
-                let read = section.section(shard, &header, &mut reports);
+                let read = section.section(shard, &header, &mut reports, &mut through);
                 if read.is_none() {
                     self.at = begin + section.at;
                     return None;
@@ -421,25 +470,48 @@ impl<'a> Input<'a> {
         // Where others were skipped there are fewer.
         let is_whole = *shards == (0..=u8::MAX);
         let read = reports.len() as u64;
-        (if is_whole { read == count } else { read <= count }).then_some(Batch { header, count, reports })
+        (if is_whole { read == count } else { read <= count }).then_some(Batch { header, count, reports, through })
     }
 
-    fn section(&mut self, shard: u8, header: &Header, reports: &mut Vec<StateReport>) -> Option<()> {
+    fn section(
+        &mut self,
+        shard: u8,
+        header: &Header,
+        reports: &mut Vec<StateReport>,
+        through: &mut Vec<Through>,
+    ) -> Option<()> {
         // A run that has ended knows what would have failed later.
         let end_ns =
             if header.is_last || header.more { header.begun_ns.saturating_add(LATER_NS) } else { header.begun_ns };
         let mut time_ns = header.since_ns;
-        let mut last: Option<(bool, u128, u128, u16)> = None;
+        let mut last: Option<(bool, u128, u128, Option<u16>)> = None;
         while self.at < self.bytes.len() {
             let flags = self.byte()?;
             let is_v6 = flags & V6 != 0;
             let last_alike = last.filter(|last| last.0 == is_v6);
             let source = if flags & SAME_SOURCE != 0 { last_alike?.1 } else { self.address(is_v6)? };
             let destination = if flags & SAME_DESTINATION != 0 { last_alike?.2 } else { self.address(is_v6)? };
-            let port = if flags & SAME_PORT != 0 { last_alike?.3 } else { u16::from_le_bytes(self.array()?) };
+            let port = match flags & SAME_PORT {
+                0 if flags >> OUTCOME == THROUGH => None,
+                0 => Some(u16::from_le_bytes(self.array()?)),
+                _ => Some(last_alike?.3?),
+            };
             let delta = self.varint()?;
             time_ns = time_ns.wrapping_add((delta >> 1) ^ (delta & 1).wrapping_neg());
-            let (probe, verdict) = verdict(flags >> OUTCOME)?;
+            last = Some((is_v6, source, destination, port));
+            if flags >> OUTCOME == THROUGH {
+                let ip = |address: u128| match is_v6 {
+                    true => Ipv6Addr::from_bits(address).into(),
+                    false => IpAddr::from(Ipv4Addr::from_bits(address as u32)),
+                };
+                let (source, destination, tunnel) = (ip(source), ip(destination), self.tunnel()?);
+                if time_ns > end_ns || shard_of(source) != shard {
+                    return None;
+                }
+                through.push(Through { source, destination, time_ns, tunnel });
+                continue;
+            }
+            let (port, (probe, verdict)) = (port?, verdict(flags >> OUTCOME)?);
             let report = match is_v6 {
                 true => StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict),
                 false => {
@@ -451,9 +523,20 @@ impl<'a> Input<'a> {
                 return None;
             }
             reports.push(report);
-            last = Some((is_v6, source, destination, port));
         }
         Some(())
+    }
+
+    fn tunnel(&mut self) -> Option<Tunnel> {
+        let tunnel = Tunnel {
+            source: self.address(true)?,
+            destination: self.address(true)?,
+            source_port: u16::from_le_bytes(self.array()?),
+            destination_port: u16::from_le_bytes(self.array()?),
+            protocol: self.byte()?,
+            depth: self.byte()?,
+        };
+        (1..=DEEPEST).contains(&tunnel.depth).then_some(tunnel)
     }
 
     fn address(&mut self, is_v6: bool) -> Option<u128> {
@@ -512,8 +595,32 @@ mod tests {
 
     fn batches(header: &mut Header, reports: &[StateReport]) -> Vec<Vec<u8>> {
         let mut batches = Vec::new();
-        encode(header, &mut reports.to_vec(), |_, batch| batches.push(batch.to_vec()));
+        encode(header, &mut reports.to_vec(), &through(reports), |_, batch| batches.push(batch.to_vec()));
         batches
+    }
+
+    /// The hosts of some sources have a tunnel.
+    fn through(reports: &[StateReport]) -> Vec<Through> {
+        let tunnel = |port| Tunnel {
+            source: u128::from(port) << 70,
+            destination: 7,
+            source_port: 40_000,
+            destination_port: 4789,
+            protocol: 17,
+            depth: 2,
+        };
+        let mut through: Vec<_> = (reports.iter())
+            .filter(|report| shard_of(report.source()) % 2 == 1)
+            .map(|report| Through {
+                source: report.source(),
+                destination: report.destination(),
+                time_ns: report.time_ns(),
+                tunnel: tunnel(report.port()),
+            })
+            .collect();
+        through.sort_by_key(|it| (hosts(it.source, it.destination), *it));
+        through.dedup_by_key(|it| it.pair());
+        through
     }
 
     fn sorted(mut reports: Vec<StateReport>) -> Vec<StateReport> {
@@ -530,7 +637,7 @@ mod tests {
             prop_assert_eq!(&batch, &batches(&mut header(), &backwards));
             let count = reports.len() as u64;
             let decoded = Batch::decode(&batch[0], &(0..=255)).unwrap();
-            let all = Batch { header: header(), count, reports: sorted(reports) };
+            let all = Batch { header: header(), count, through: through(&reports), reports: sorted(reports) };
             prop_assert_eq!(&decoded, &all);
             // Each shard is in one of both halves.
             let (low, high) = (0..=split, split..=255);
@@ -600,7 +707,7 @@ mod tests {
         assert!(bytes as u64 <= 6 * count, "{bytes}");
         let mut all = Vec::new();
         for (number, batch) in batches.iter().enumerate() {
-            let Batch { header, count, reports } = Batch::decode(batch, &(0..=255)).unwrap();
+            let Batch { header, count, reports, .. } = Batch::decode(batch, &(0..=255)).unwrap();
             let is_last = number + 1 == batches.len();
             assert_eq!((header.sequence, header.before), (9 + number as u64, 100 + all.len() as u64));
             assert_eq!((header.more, header.is_last, count), (!is_last, is_last, reports.len() as u64));

@@ -190,7 +190,7 @@ fn scans(
         let early: Vec<_> = early.map(|&(_, member)| member).collect();
         let distinct = early.len() as u64;
         assert_eq!(BTreeSet::from_iter(early).len() as u64, distinct, "none of them failed twice");
-        ScanEvent { probe, scan, first_ns: first_ns - late, distinct, state }
+        ScanEvent { probe, scan, first_ns: first_ns - late, distinct, tunnel: None, state }
     };
     let ended = |failed: &[(u64, Target)], found: u64| {
         let (last_ns, _) = failed[failed.len() - 1];

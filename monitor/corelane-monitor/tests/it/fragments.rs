@@ -30,15 +30,14 @@ fn cut(packet: &Packet, id: u16, size: usize) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Every way to run over these records; the answers of one way are the same for any number of analyzers.
-fn runs(capture: &Capture) -> Vec<(Report, Findings)> {
+pub(crate) fn runs(capture: &Capture, settings: &Settings) -> Vec<(Report, Findings)> {
     let mut runs = Vec::new();
     for continuous in [None, Some(Continuous::default())] {
         for payload in [false, true] {
             let mut of_way = Vec::new();
             for analyzers in [0, 1, 3] {
                 let inspection = Inspection { payload, ..Inspection::default() };
-                let settings = Settings::default();
-                let job = Job { settings, plan: plan(analyzers, 64), inspection, continuous };
+                let job = Job { settings: settings.clone(), plan: plan(analyzers, 64), inspection, continuous };
                 let observer =
                     Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found: &mut |_| {} };
                 let (report, findings) = job.run([capture.clone()], observer).expect("a plan");
@@ -86,7 +85,7 @@ fn a_scan_in_fragments_is_found_in_every_way() {
         for (size, backwards) in [(8, false), (8, true), (16, false), (16, true)] {
             let name = format!("{v6} {size} {backwards}");
             for answers in [false, true] {
-                for (report, _) in runs(&scan(v6, size, backwards, &syn, answers)) {
+                for (report, _) in runs(&scan(v6, size, backwards, &syn, answers), &Settings::default()) {
                     let rejected = if answers { 30 } else { 0 };
                     assert_eq!((report.rejected, report.unanswered), (rejected, 30 - rejected), "{name}");
                     assert_eq!((report.alerts.len(), report.malformed), (1, END), "{name} {answers}: {report:?}");
@@ -99,7 +98,7 @@ fn a_scan_in_fragments_is_found_in_every_way() {
                     );
                 }
             }
-            for (report, _) in runs(&scan(v6, size, backwards, &fin, true)) {
+            for (report, _) in runs(&scan(v6, size, backwards, &fin, true), &Settings::default()) {
                 let found: Vec<_> = report.probe_scans.iter().map(|scan| (scan.probe, scan.scan.kind())).collect();
                 assert_eq!(found, [(Probe::Fin, "vertical")], "{name}: {report:?}");
             }
@@ -130,7 +129,7 @@ fn a_first_fragment_with_ports_counts_as_its_packet() {
             }
             capture.records = records;
         }
-        for (report, _) in runs(&capture) {
+        for (report, _) in runs(&capture, &Settings::default()) {
             assert_eq!((report.flows, report.malformed), (30, END), "{missing}");
             assert_eq!(
                 report.probe_scans.first().map(|scan| scan.scan.count().min(21)),
@@ -150,7 +149,7 @@ fn a_header_that_never_is_whole_is_counted_with_its_fragments() {
     let syn = |time_ns, from: &str, to: &str| tcp(time_ns, from, to, SYN);
     let mut capture = scan(false, 8, false, &syn, false);
     capture.records.retain(|(_, record)| record.len() != 24);
-    for (report, _) in runs(&capture) {
+    for (report, _) in runs(&capture, &Settings::default()) {
         assert_eq!((report.tcp, report.malformed, report.failed_attempts), (0, END, 0));
         assert_eq!((report.fragments.fragments, report.fragments.whole, report.fragments.timed_out), (60, 0, 30));
     }
@@ -161,7 +160,7 @@ fn a_header_that_never_is_whole_is_counted_with_its_fragments() {
         .iter_mut()
         .filter(|(_, record)| record.len() > 24 && record[7] == 1)
         .for_each(|(_, record)| record[24] = 0x40);
-    for (report, _) in runs(&capture) {
+    for (report, _) in runs(&capture, &Settings::default()) {
         assert_eq!((report.tcp, report.malformed, report.fragments.whole), (0, 30 + END, 30));
     }
 }

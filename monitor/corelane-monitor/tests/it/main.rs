@@ -16,3 +16,4 @@ mod reference;
 #[allow(dead_code, reason = "not all are needed everywhere")]
 #[path = "../support/runs.rs"]
 mod runs;
+mod tunnelled;

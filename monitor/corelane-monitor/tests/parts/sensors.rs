@@ -3,11 +3,12 @@
 use crate::captures_folder::captures;
 use crate::choices::Choices;
 use crate::packets::{RST, SECOND, START, SYN, tcp};
-use crate::records::{Owned, Records, of_one_clock, records_of, split, synthetic};
+use crate::records::{Owned, Records, of_one_clock, record, records_of, split, synthetic};
 use corelane_monitor::sensors::{Aggregator, Header, News, Refusal, SensorName, SensorNews, encode, shard_of};
 use corelane_monitor::{Continuous, Found, Job, Observer, Plan, Progress, ScanEvent, ScanState, Settings};
 use corelane_net::capture::{LinkType, Options, Reader};
-use corelane_net::synth::{Config, Conversations};
+use corelane_net::decode::locate;
+use corelane_net::synth::{Config, Conversations, Tunnel};
 use std::ops::RangeInclusive;
 
 /// Runs a monitor over records: the scans that it finds, and the batches that it makes as a sensor of this number.
@@ -27,9 +28,9 @@ fn monitor(records: Records, settings: &Settings, analyzers: usize, number: usiz
     };
     let found = &mut |found: Found<'_>| match found {
         Found::Scan(scan) => scans.push(scan.clone()),
-        Found::Step { begun_ns, reports, is_last } => {
+        Found::Step { begun_ns, reports, through, is_last } => {
             (header.begun_ns, header.is_last) = (begun_ns, is_last);
-            encode(&mut header, &mut reports.to_vec(), |_, batch| batches.push(batch.to_vec()));
+            encode(&mut header, &mut reports.to_vec(), through, |_, batch| batches.push(batch.to_vec()));
         }
         _ => {}
     };
@@ -247,4 +248,24 @@ fn load_of_an_aggregator() {
             start.elapsed(),
         );
     }
+}
+
+/// Scans through tunnels and bare ones: an aggregator tells the same tunnels, also after a restart.
+#[test]
+fn tunnels_are_told_alike_by_any_number_of_sensors_and_aggregators() {
+    let tunnels = [Tunnel::Ip, Tunnel::Gre, Tunnel::Vxlan];
+    let mut records = synthetic(Config { packets: 30_000, probe_scans: 8, ..Config::default() });
+    for frame in &mut records {
+        // By the hosts inside, as a pair of hosts is one sensor's.
+        let sum = locate(frame.2, &frame.3).map_or(0, |at| at.source.wrapping_add(at.destination)) as usize;
+        if !sum.is_multiple_of(4) {
+            let data = tunnels[sum % 3].wrap(&record(frame), sum.is_multiple_of(2)).expect("an IP packet");
+            (frame.1, frame.3) = (data.len() as u32, data);
+        }
+    }
+    let settings = Settings { tunnels: true, ..Settings::default() };
+    let (all, _) = monitor(Records(records.clone(), 0), &settings, 0, 0);
+    let with = all.iter().filter(|scan| scan.tunnel.is_some()).count();
+    assert!(with > 20, "{with} of {}", all.len());
+    assert_eq!(compare("tunnels", &records, &settings, &mut Choices(3)), all.len());
 }

@@ -90,7 +90,7 @@ pub enum Closed {
 }
 
 /// The outermost packet of one that came through tunnels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tunnel {
     /// Source address, as in [`Datagram`].
     pub source: u128,
