@@ -46,8 +46,12 @@ pub(crate) fn verdict(planted: &[synth::Alert], settings: &Settings, report: &Re
     }
     let planted: Vec<_> =
         planted.iter().filter(|planted| settings.probes || planted.probe.is_none()).copied().collect();
-    let mut found: Vec<_> = report.alerts.iter().map(|alert| planted_as(None, alert)).collect();
-    found.extend(report.probe_scans.iter().map(|found| planted_as(Some(found.probe), &found.scan)));
+    let scans = report.alerts.iter().map(|alert| (None, alert));
+    let scans = scans.chain(report.probe_scans.iter().map(|found| (Some(found.probe), &found.scan)));
+    let named = |(probe, scan): (Option<Probe>, &Alert)| {
+        planted_as(probe, scan).ok_or_else(|| format!("a scan was found of a kind that is not planted: {scan:?}"))
+    };
+    let mut found = scans.map(named).collect::<Result<Vec<_>, _>>()?;
     found.sort_unstable();
     compare(&planted, &found)
 }
@@ -66,21 +70,23 @@ fn compare(planted: &[synth::Alert], found: &[synth::Alert]) -> Result<String, S
     Err(wrong)
 }
 
-/// The scan in the generator's terms.
-fn planted_as(probe: Option<Probe>, found: &Alert) -> synth::Alert {
-    let probe = probe.map(|probe| match probe {
-        Probe::Fin => synth::Probe::Fin,
-        Probe::Null => synth::Probe::Null,
-        Probe::Xmas => synth::Probe::Xmas,
-        Probe::Udp => synth::Probe::Udp,
-        Probe::SynFin => synth::Probe::SynFin,
-        Probe::Odd => synth::Probe::Odd,
-    });
+/// The scan in the generator's terms, if it plants such.
+fn planted_as(probe: Option<Probe>, found: &Alert) -> Option<synth::Alert> {
+    let probe = match probe {
+        None => None,
+        Some(Probe::Fin) => Some(synth::Probe::Fin),
+        Some(Probe::Null) => Some(synth::Probe::Null),
+        Some(Probe::Xmas) => Some(synth::Probe::Xmas),
+        Some(Probe::Udp) => Some(synth::Probe::Udp),
+        Some(Probe::SynFin) => Some(synth::Probe::SynFin),
+        Some(Probe::Odd) => Some(synth::Probe::Odd),
+        Some(Probe::Ack) => return None,
+    };
     let scanned = match *found {
         Alert::Vertical { destination, .. } => Scanned::Vertical { destination },
         Alert::Horizontal { port, .. } => Scanned::Horizontal { port },
     };
-    synth::Alert { probe, source: found.source(), scanned, count: found.count(), time_ns: found.time_ns() }
+    Some(synth::Alert { probe, source: found.source(), scanned, count: found.count(), time_ns: found.time_ns() })
 }
 
 #[cfg(test)]
@@ -90,8 +96,9 @@ mod tests {
     #[test]
     fn every_difference_is_seen() {
         let source = "10.0.0.1".parse().unwrap();
-        let horizontal =
-            |probe, port, count, time_ns| [planted_as(probe, &Alert::Horizontal { source, port, count, time_ns })];
+        let horizontal = |probe, port, count, time_ns| {
+            [planted_as(probe, &Alert::Horizontal { source, port, count, time_ns }).unwrap()]
+        };
         let found = |port, count, time_ns| horizontal(Some(Probe::Xmas), port, count, time_ns);
         let probe = Some(synth::Probe::Xmas);
         let planted =

@@ -17,21 +17,28 @@ pub enum Probe {
     Udp,
     /// A TCP segment with SYN and FIN, without ACK and RST.
     SynFin,
-    /// A TCP segment with other flags that no stack sends before a connection: FIN with PSH or URG, PSH, URG, or SYN
-    /// and RST.
+    /// A TCP segment with other flags that no stack sends: FIN with PSH or URG, PSH, URG, or SYN and RST.
     Odd,
+    /// A TCP segment with ACK alone, or with FIN, that begins its flow and is refused.
+    Ack,
 }
 
 impl Probe {
     /// Every kind.
-    pub const ALL: [Probe; 6] = [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp, Probe::SynFin, Probe::Odd];
+    pub const ALL: [Probe; 7] =
+        [Probe::Fin, Probe::Null, Probe::Xmas, Probe::Udp, Probe::SynFin, Probe::Odd, Probe::Ack];
+
+    /// Whether it counts for a port of many hosts too, and not for the ports of a host alone.
+    pub(crate) fn counts_hosts(self) -> bool {
+        self != Probe::Ack
+    }
 
     /// The kind with this number, from 1 on.
     pub(crate) fn of_number(number: u32) -> Option<Probe> {
         Probe::ALL.get((number as usize).wrapping_sub(1)).copied()
     }
 
-    /// The number of the kind, 1 to 6; 0 stands for a SYN, and 7 for none of these.
+    /// The number of the kind, 1 to 7; 0 stands for a SYN, and 15 for none of these.
     pub(crate) const fn number(self) -> u32 {
         self as u32 + 1
     }
@@ -47,6 +54,7 @@ impl fmt::Display for Probe {
             Probe::Udp => "UDP",
             Probe::SynFin => "SYN+FIN",
             Probe::Odd => "odd flags",
+            Probe::Ack => "ACK",
         })
     }
 }
@@ -61,6 +69,6 @@ mod tests {
             assert_eq!(Probe::of_number(probe.number()), Some(probe));
         }
         assert_eq!((Probe::of_number(0), Probe::of_number(8)), (None, None));
-        assert_eq!(Probe::of_number(7), None, "stands for something else in keys");
+        assert_eq!(Probe::of_number(15), None, "stands for something else in keys");
     }
 }

@@ -67,8 +67,8 @@ const V6: u32 = 1 << 17;
 /// The shift of the probe's number; 0 is a SYN.
 const PROBE: u32 = 18;
 /// The same bits for a report of traffic; no probe has this number.
-const SENT: u32 = 7 << PROBE;
-const ANSWERED: u32 = 1 << 21;
+const SENT: u32 = 15 << PROBE;
+const ANSWERED: u32 = 1 << 22;
 
 /// A key that failed or was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl StateReport {
 
     /// The kind of probe that tried the port; `None` is a SYN.
     pub fn probe(&self) -> Option<Probe> {
-        Probe::of_number(self.0[10] >> PROBE & 7)
+        Probe::of_number(self.0[10] >> PROBE & 15)
     }
 }
 

@@ -71,7 +71,7 @@ const fn last_word(port: u16, number: u32) -> u64 {
 }
 
 fn probe_of(last_word: u64) -> Option<Probe> {
-    Probe::of_number((last_word >> PROBE) as u32 & 7)
+    Probe::of_number((last_word >> PROBE) as u32 & 15)
 }
 
 /// The ports of a packet, the lower bits of a step, which are those of 34 years, whether it is a TCP segment, and a bit

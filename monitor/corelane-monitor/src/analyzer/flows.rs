@@ -25,13 +25,13 @@ use bytemuck::Zeroable;
 /// The counts of a flow. All zero is a flow without packets, so that a new entry needs no special case.
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Flow {
-    /// Packets; the uppermost two bits are [`Flow::beginning`].
+    /// Packets; the uppermost three bits are [`Flow::beginning`].
     packets: u64,
     pub(crate) bytes: u64,
 }
 
 /// The shift of the beginning, in the word of the packets.
-const BEGINNING: u32 = u64::BITS - 2;
+const BEGINNING: u32 = u64::BITS - 3;
 
 impl Flow {
     #[inline(always)]
@@ -45,7 +45,7 @@ impl Flow {
         self.packets & ((1 << BEGINNING) - 1)
     }
 
-    /// The note that [`probes`](super::probes) keeps in the flow: 0 to 3, and 0 at first.
+    /// The note that [`probes`](super::probes) keeps in the flow: 0 to 7.
     #[inline(always)]
     pub(crate) fn beginning(&self) -> u64 {
         self.packets >> BEGINNING
@@ -177,14 +177,21 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
     }
 
-    /// The flow of `key`, which is made if there is none. Where there is [no room](crate::room) for it, the result is a
+    /// The flow of `key`, which is made with this beginning if there is none. Where there is [no room](crate::room) for it, the result is a
     /// flow that is not kept and not at its beginning. `number` is an earlier result of [`FlowTable::look`], no matter
     /// how old.
     #[inline(always)]
-    pub(crate) fn flow(&mut self, run: &Run, key: &K, hash: u32, number: u32) -> &mut Flow {
+    pub(crate) fn flow(
+        &mut self,
+        run: &Run,
+        key: &K,
+        hash: u32,
+        number: u32,
+        begin: impl FnOnce() -> u64,
+    ) -> &mut Flow {
         let number = match self.entry(number) {
             Some(entry) if entry.key.equals(key) => number,
-            _ => match self.find_or_insert(run, key, hash) {
+            _ => match self.find_or_insert(run, key, hash, begin()) {
                 NONE => return &mut self.spilt,
                 number => number,
             },
@@ -193,7 +200,7 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
     }
 
     #[inline(never)]
-    fn find_or_insert(&mut self, run: &Run, key: &K, hash: u32) -> u32 {
+    fn find_or_insert(&mut self, run: &Run, key: &K, hash: u32, beginning: u64) -> u32 {
         let may_insert = (self.len as usize) < self.index.len() / SPACE || self.grow(run);
         if self.index.is_empty() {
             return NONE;
@@ -214,7 +221,8 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         let number = self.len;
         self.len += 1;
         self.index[position] = tag | self.len;
-        *self.room(&run.pool, number) = Entry { key: *key, flow: Flow::default(), align: A::default() };
+        *self.room(&run.pool, number) =
+            Entry { key: *key, flow: Flow { packets: beginning << BEGINNING, bytes: 0 }, align: A::default() };
         number
     }
 
@@ -298,7 +306,7 @@ mod tests {
                 })
                 .collect();
             for (key, hash, number) in batch {
-                table.flow(&run, &key, hash, number).add(10);
+                table.flow(&run, &key, hash, number, || 0).add(10);
                 *model.entry(key).or_default() += 1;
             }
         }
@@ -315,7 +323,7 @@ mod tests {
         let run = Run { room: Room::of(&settings), ..Run::new() };
         let mut table: FlowTable<[u64; 2], Align32> = FlowTable::default();
         for key in 1..=5 {
-            let flow = table.flow(&run, &[key, 1], 7, NONE);
+            let flow = table.flow(&run, &[key, 1], 7, NONE, || 1);
             flow.add(10);
             assert!(flow.packets() > 1);
             assert_eq!(flow.beginning(), 3);
@@ -340,7 +348,7 @@ mod tests {
         let run = Run::new();
         let mut table: FlowTable<[u64; 2], Align32> = FlowTable::default();
         for key in (1..=3).chain(1..=3) {
-            assert_eq!(table.find_or_insert(&run, &[key, 1], 7), key as u32 - 1);
+            assert_eq!(table.find_or_insert(&run, &[key, 1], 7, 0), key as u32 - 1);
         }
     }
 }

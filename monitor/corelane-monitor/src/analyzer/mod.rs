@@ -36,6 +36,7 @@ use crate::groups::Groups;
 use crate::hash::HashKeys;
 use crate::key::Key;
 use crate::partial_result::PartialResult;
+use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan};
 use crate::room::{Refused, Room};
 use crate::run::Run;
@@ -46,6 +47,7 @@ use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
 
 use attempts::{Attempt, Step};
+use corelane_net::decode::flags::RST;
 use family::Family;
 use flows::{Flow, FlowTable};
 use kept::{Answered, FamilyTrials, Trials};
@@ -351,8 +353,10 @@ impl<A: Family> Tables<A> {
         } else {
             self.process_counting(chunk, packets.clone(), common);
         }
+        let mut resets = 0_u64;
         for i in bits(touching) {
             let slot = &chunk[i];
+            resets |= u64::from(slot.flags() & RST != 0) << i;
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
             match attempts::step(attempts, &common.run, &common.settings, &key, slot, |_| false) {
@@ -364,8 +368,36 @@ impl<A: Family> Tables<A> {
                 _ => {}
             }
         }
+        if resets != 0 && common.probing != 0 {
+            self.process_resets(chunk, packets.clone(), resets, common);
+        }
         if probing != 0 {
-            self.process_probes(chunk, packets, probing, common);
+            self.process_probes(chunk, probing, common);
+        }
+    }
+
+    /// Those of these RSTs that are the second packet of their flow may show that the first was a probe. The flows have
+    /// counted all `packets` already.
+    #[cold]
+    fn process_resets(
+        &mut self,
+        chunk: &[Slot],
+        packets: impl Iterator<Item = usize> + Clone,
+        resets: u64,
+        common: &Common,
+    ) {
+        for i in bits(resets) {
+            let flow = self.flow(chunk, i, common);
+            if !probes::refuses(flow.beginning(), &chunk[i]) {
+                continue;
+            }
+            let (key, counted) = (A::flow_key(chunk, i), flow.packets());
+            let is_behind = |&j: &usize| j > i && A::flow_key(chunk, j).equals(&key);
+            if counted == 2 + packets.clone().filter(is_behind).count() as u64 {
+                let key = A::probe_key(chunk, i, Probe::Ack, true);
+                let table = &mut self.probes[usize::from(chunk[i].partition())];
+                probes::step(table, &common.run, &key, Event::Refusal, chunk[i].time_ns());
+            }
         }
     }
 
@@ -401,28 +433,16 @@ impl<A: Family> Tables<A> {
     fn flow(&mut self, chunk: &[Slot], i: usize, common: &Common) -> &mut Flow {
         let (slot, number) = (&chunk[i], self.numbers[i % CHUNK]);
         let flows = &mut self.flows[usize::from(slot.partition())];
-        flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), number)
+        flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), number, || probes::begin(slot))
     }
 
-    /// Processes those packets in `probing` that are probes, or answer one. The flows have counted all `packets`
-    /// already.
+    /// Processes those packets in `probing` that are probes, or answer one.
     #[inline(always)]
-    fn process_probes(
-        &mut self,
-        chunk: &[Slot],
-        packets: impl Iterator<Item = usize> + Clone,
-        probing: u64,
-        common: &mut Common,
-    ) {
+    fn process_probes(&mut self, chunk: &[Slot], probing: u64, common: &mut Common) {
         let (mut probes, mut answers) = (0_u64, 0_u64);
         for i in bits(probing) {
-            let key = A::flow_key(chunk, i);
-            let is_first = |flow: &Flow| {
-                let is_behind = |&j: &usize| j > i && A::flow_key(chunk, j).equals(&key);
-                flow.packets() == 1 || flow.packets() == 1 + packets.clone().filter(is_behind).count() as u64
-            };
             let to_many = A::is_to_many(chunk, i);
-            let Some(event) = probes::event(self.flow(chunk, i, common), &chunk[i], is_first, to_many) else {
+            let Some(event) = probes::event(self.flow(chunk, i, common), &chunk[i], to_many) else {
                 continue;
             };
             *(if event == Event::Probe { &mut probes } else { &mut answers }) |= 1 << i;
@@ -497,7 +517,9 @@ impl<A: Family> Tables<A> {
                 }
                 if let Some(time_ns) = entry.value.failed() {
                     probe_groups.add((probe, source, destination), time_ns, || destination.ip());
-                    common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
+                    if probe.counts_hosts() {
+                        common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
+                    }
                 } else {
                     probe_groups.add_answered((probe, source, destination));
                     A::answered(result).push((source, port));

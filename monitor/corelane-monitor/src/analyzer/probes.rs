@@ -1,12 +1,15 @@
 //! Probes other than a SYN: segments with flags that no stack sends, and UDP datagrams without an answer.
 //!
-//! A probe is the first packet of its flow. It has the key (kind, source, destination, destination port). A key counts
-//! once, at the time of its earliest probe. Only packets of the address pair are examined, in the order of the file.
+//! A probe has the key (kind, source, destination, destination port). A key counts once, at the time of its earliest
+//! probe. Only packets of the address pair are examined, in the order of the file.
 //!
-//! 1. A TCP segment that begins its flow is a failed probe at once if, ECN's bits aside, it has FIN alone (FIN scan),
-//!    no flag (NULL), FIN, PSH and URG (Xmas), SYN and FIN, SYN and RST, or others of these without ACK. No stack sends
-//!    such a segment before it has a connection, and RFC 9293 (section 3.10.7) answers it with an RST or not at all. If
-//!    any other packet of the flow came before it, the segment counts as a part of that conversation.
+//! 1. A TCP segment is a failed probe at once if, ECN's bits aside, it has FIN alone (FIN scan), no flag (NULL), FIN,
+//!    PSH and URG (Xmas), SYN and FIN, others of these without ACK, or SYN and RST. No stack sends such a segment: by
+//!    RFC 9293 (section 3.4) all segments have ACK but a SYN that opens and an RST. So what its sender sent before in
+//!    the flow does not matter. If the other end began the flow, the segment is an answer.
+//!    A segment with ACK, or FIN and ACK (Maimon), is a failed probe if it begins its flow and an RST is the first
+//!    packet that comes back. Conversations that began before the capture and were aborted look alike, so it counts
+//!    for the ports of one host alone, and not where it may answer, as in step 3.
 //! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows, at
 //!    any time: a single datagram may be lost or late, and one answer shows that a host is there. ICMP errors are
 //!    ignored, as refusal and silence count the same here.
@@ -40,9 +43,9 @@ const fn of_flags(flags: u8) -> Option<Probe> {
         FIN => Some(Probe::Fin),
         0 => Some(Probe::Null),
         XMAS => Some(Probe::Xmas),
+        flags if flags & (SYN | RST) == SYN | RST => Some(Probe::Odd),
         flags if flags & ACK != 0 => None,
         flags if flags & (SYN | FIN | RST) == SYN | FIN => Some(Probe::SynFin),
-        flags if flags & (SYN | RST) == SYN | RST => Some(Probe::Odd),
         flags if flags & (SYN | RST) == 0 => Some(Probe::Odd),
         _ => None,
     }
@@ -73,6 +76,8 @@ pub(crate) fn may_probe(slot: &Slot) -> u64 {
 pub(crate) enum Event {
     Probe,
     Answer,
+    /// An RST that shows that the packet before it was a probe.
+    Refusal,
 }
 
 /// The kind of a packet that [`may_probe`].
@@ -89,18 +94,45 @@ const BY_LESSER: u64 = 1;
 const BY_GREATER: u64 = 2;
 /// … the flow is settled: no packet of it changes anything.
 const SETTLED: u64 = 3;
+/// The bits of these.
+const SENDER: u64 = 3;
+/// Set for TCP beside the end that began: by a segment with ACK.
+const BY_ACK: u64 = 4;
 
-/// The event of a packet that [`may_probe`]; the packets of a flow come here in order. `is_first` says, for TCP,
-/// whether the packet began its flow. `to_many` says whether its destination is no single host.
+/// The [beginning](Flow::beginning) of the flow that this packet begins: of TCP who sent it, and whether an RST is to
+/// tell if it is a probe.
+#[inline]
+pub(crate) fn begin(slot: &Slot) -> u64 {
+    const FIN_ACK: u8 = FIN | ACK;
+    if slot.protocol() == UDP {
+        return UNKNOWN;
+    }
+    let may_probe = matches!(slot.flags() & FLAGS, ACK | FIN_ACK) && !may_answer(slot);
+    sender(slot) | if may_probe { BY_ACK } else { 0 }
+}
+
+/// Whether the sender of this segment began its flow, which has this beginning.
 #[inline(always)]
-pub(crate) fn event(
-    flow: &mut Flow,
-    slot: &Slot,
-    is_first: impl FnOnce(&Flow) -> bool,
-    to_many: bool,
-) -> Option<Event> {
+pub(crate) fn began(beginning: u64, slot: &Slot) -> bool {
+    beginning & SENDER == sender(slot)
+}
+
+/// Whether an RST that comes back shows that the first packet of its flow, which has this beginning, was a probe.
+pub(crate) fn refuses(beginning: u64, slot: &Slot) -> bool {
+    beginning & BY_ACK != 0 && !began(beginning, slot)
+}
+
+#[inline(always)]
+fn sender(slot: &Slot) -> u64 {
+    if slot.is_by_lesser() { BY_LESSER } else { BY_GREATER }
+}
+
+/// The event of a packet that [`may_probe`]; the packets of a flow come here in order. `to_many` says whether its
+/// destination is no single host.
+#[inline(always)]
+pub(crate) fn event(flow: &mut Flow, slot: &Slot, to_many: bool) -> Option<Event> {
     if slot.protocol() != UDP {
-        return is_first(flow).then_some(Event::Probe);
+        return began(flow.beginning(), slot).then_some(Event::Probe);
     }
     let before = flow.beginning();
     let (beginning, event) = datagram(before, slot, to_many);
@@ -113,7 +145,7 @@ pub(crate) fn event(
 /// The beginning of a flow after a datagram, and the datagram's effect.
 #[inline(always)]
 pub(crate) fn datagram(beginning: u64, slot: &Slot, to_many: bool) -> (u64, Option<Event>) {
-    let sender = if slot.is_by_lesser() { BY_LESSER } else { BY_GREATER };
+    let sender = sender(slot);
     match beginning {
         SETTLED => (SETTLED, None),
         UNKNOWN if asks(slot, to_many) => (sender, Some(Event::Probe)),
@@ -124,12 +156,16 @@ pub(crate) fn datagram(beginning: u64, slot: &Slot, to_many: bool) -> (u64, Opti
 
 /// Whether a datagram that begins a flow asks for an answer; step 3.
 fn asks(slot: &Slot, to_many: bool) -> bool {
-    const PRIVILEGED: u16 = 1024;
     const TRACEROUTE: u16 = 33_434;
+    let is_trace = slot.has_few_hops() && slot.ports().1 >= TRACEROUTE;
+    !(to_many || may_answer(slot) || is_trace)
+}
+
+/// Whether a packet's ports are those of an answer.
+fn may_answer(slot: &Slot) -> bool {
+    const PRIVILEGED: u16 = 1024;
     let (source_port, port) = slot.ports();
-    let is_answer = source_port < PRIVILEGED && port >= PRIVILEGED;
-    let is_trace = slot.has_few_hops() && port >= TRACEROUTE;
-    !(to_many || is_answer || is_trace)
+    source_port < PRIVILEGED && port >= PRIVILEGED
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
@@ -174,7 +210,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
 ) {
     let hash = key.hash(&run.keys);
     match event {
-        Event::Probe => {
+        Event::Probe | Event::Refusal => {
             let probed = table.entry(run, key, hash);
             match probed.state {
                 State::New => *probed = Probed { time, state: State::Failed },
@@ -214,11 +250,12 @@ mod tests {
         ] {
             assert_eq!(of_flags(flags), Some(probe), "{flags:#x}");
         }
-        // What stacks send: all with ACK, an RST, a SYN, which PSH and URG do not change.
+        // What stacks send: nearly all with ACK, an RST, a SYN, which PSH and URG do not change.
         let sent =
             (0x10..=FLAGS).filter(|flags| flags & ACK != 0).chain([0x02, 0x0a, 0x22, 0x2a, 0x04, 0x05, 0x0c, 0x24]);
         for flags in sent {
-            assert_eq!(of_flags(flags), None, "{flags:#x}");
+            let probe = (flags & (SYN | RST) == SYN | RST).then_some(Probe::Odd);
+            assert_eq!(of_flags(flags), probe, "{flags:#x}");
         }
         for flags in 0..=FLAGS {
             assert_eq!(PROBING >> flags & 1 == 1, of_flags(flags).is_some(), "{flags:#x}");

@@ -21,6 +21,7 @@ use crate::analyzer::probes::{self, Event};
 use crate::analyzer::{CHUNK, PerPartition, bits, per_partition};
 use crate::key::Key;
 use crate::partial_result::PartialResult;
+use crate::probe::Probe;
 use crate::room::Room;
 use crate::run::Run;
 use crate::settings::Settings;
@@ -77,15 +78,17 @@ struct Seen {
     marks: u64,
 }
 
-const BEGINNING: u64 = 3;
+const BEGINNING: u64 = 7;
 /// There was a packet: an entry of zeros is new.
-const LIVE: u64 = 1 << 2;
+const LIVE: u64 = 1 << 3;
 /// The end with the lesser address and port has closed …
-const LESSER_CLOSED: u64 = 1 << 3;
+const LESSER_CLOSED: u64 = 1 << 4;
 /// … and the other.
-const GREATER_CLOSED: u64 = 1 << 4;
+const GREATER_CLOSED: u64 = 1 << 5;
 const BOTH_CLOSED: u64 = LESSER_CLOSED | GREATER_CLOSED;
-const IS_UDP: u64 = 1 << 5;
+const IS_UDP: u64 = 1 << 6;
+/// The end with the lesser address and port has sent something, the other at the next bit.
+const SENT: u64 = 1 << 7;
 
 impl Seen {
     fn is_closed(&self) -> bool {
@@ -349,7 +352,9 @@ impl<A: Family> Tables<A> {
     fn sift(&mut self, slots: &mut [Slot], common: &mut Common) -> usize {
         let mut kept = 0;
         for at in (0..slots.len()).step_by(A::SLOTS) {
-            let is_quiet = slots[at].flags() & (SYN | FIN | RST) == 0;
+            // Without ACK a segment is a probe.
+            let flags = slots[at].flags();
+            let is_quiet = (flags & (SYN | FIN | RST) == 0) & ((flags & ACK != 0) | (slots[at].protocol() == UDP));
             let known = self.recent.had(&slots[at..], common.now) & is_quiet;
             slots.copy_within(at..at + A::SLOTS, kept);
             kept += if known { 0 } else { A::SLOTS };
@@ -389,23 +394,29 @@ impl<A: Family> Tables<A> {
     fn chunk(&mut self, chunk: &Chunk<'_>, common: &mut Common) {
         let Chunk { slots: chunk, packets, touching, probing, .. } = *chunk;
         common.counts.packets += u64::from(packets.count_ones());
-        let (mut probes, mut answers) = (0_u64, 0_u64);
+        let (mut probes, mut answers, mut refusals) = (0_u64, 0_u64, 0_u64);
         for i in bits(packets) {
             match self.flow(chunk, i, probing >> i & 1 != 0, common) {
                 None => {}
                 Some(Event::Probe) => probes |= 1 << i,
                 Some(Event::Answer) => answers |= 1 << i,
+                Some(Event::Refusal) => refusals |= 1 << i,
             }
         }
-        let event = |i: usize| if probes >> i & 1 != 0 { Event::Probe } else { Event::Answer };
-        for i in bits(probes | answers) {
+        let event = |i: usize| match () {
+            () if probes >> i & 1 != 0 => Event::Probe,
+            () if refusals >> i & 1 != 0 => Event::Refusal,
+            () => Event::Answer,
+        };
+        let events = probes | answers | refusals;
+        for i in bits(events) {
             let hash = Self::probe_key(chunk, i, event(i)).hash(&common.run.keys);
             self.probes[usize::from(chunk[i].partition())].prefetch(hash);
         }
         for i in bits(touching) {
             self.attempt(chunk, i, common);
         }
-        for i in bits(probes | answers) {
+        for i in bits(events) {
             self.probe(chunk, i, event(i), common);
         }
     }
@@ -435,7 +446,7 @@ impl<A: Family> Tables<A> {
         let is_first = flow.is_over(now) | (flow.is_closed() & begins(slot));
         if is_first {
             common.counts.flows += 1;
-            flow.marks = LIVE | if is_udp { IS_UDP } else { 0 };
+            flow.marks = LIVE | if is_udp { IS_UDP } else { probes::begin(slot) };
         }
         if is_first | (flow.touched != now) {
             let touched = &mut self.touched[usize::from(slot.partition())];
@@ -443,13 +454,19 @@ impl<A: Family> Tables<A> {
             common.is_calm &= *touched < self.crowd;
         }
         flow.touched = now;
+        let sent = SENT << u32::from(!slot.is_by_lesser());
+        let is_silent = flow.marks & sent == 0;
+        flow.marks |= sent;
         let closes = if slot.is_by_lesser() { LESSER_CLOSED } else { GREATER_CLOSED };
         flow.marks |= if flags & FIN != 0 { closes } else { 0 } | if flags & RST != 0 { BOTH_CLOSED } else { 0 };
+        if flags & RST != 0 && is_silent && probes::refuses(flow.marks & BEGINNING, slot) {
+            return common.settings.probes.then_some(Event::Refusal);
+        }
         if !(may_probe && common.settings.probes) {
             return None;
         }
         if !is_udp {
-            return is_first.then_some(Event::Probe);
+            return probes::began(flow.marks & BEGINNING, slot).then_some(Event::Probe);
         }
         let (beginning, event) = probes::datagram(flow.marks & BEGINNING, slot, A::is_to_many(chunk, i));
         flow.marks = flow.marks & !BEGINNING | beginning;
@@ -493,7 +510,10 @@ impl<A: Family> Tables<A> {
 
     #[inline(always)]
     fn probe_key(chunk: &[Slot], i: usize, event: Event) -> A::Key {
-        A::probe_key(chunk, i, probes::kind(&chunk[i]), event == Event::Answer)
+        match event {
+            Event::Refusal => A::probe_key(chunk, i, Probe::Ack, true),
+            event => A::probe_key(chunk, i, probes::kind(&chunk[i]), event == Event::Answer),
+        }
     }
 
     fn probe(&mut self, chunk: &[Slot], i: usize, event: Event, common: &mut Common) {

@@ -296,6 +296,7 @@ impl Scans {
         let (host, port) = (Target::Host(report.destination()), Target::Port(port));
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
             match report.content() {
+                Content::Failed(Some(probe)) if matches!(target, Target::Port(_)) && !probe.counts_hosts() => {}
                 Content::Failed(probe) => {
                     let tunnel = self.tunnels.of(source, report.destination(), step_of(time_ns));
                     let through =

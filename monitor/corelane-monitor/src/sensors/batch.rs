@@ -22,7 +22,7 @@
 //! A failure in a section is a byte of flags, then what differs from the one before: source, destination, port (in
 //! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
-//! that was rejected, 2 to 7 an unanswered probe of a kind from 1 on, 12 a UDP port that answered. 15 is no failure but
+//! that was rejected, 2 to 8 a failed probe of a kind from 1 on, 12 a UDP port that answered. 15 is no failure but
 //! the tunnel between this source and destination, and stands before their failures: there is no port, and behind the
 //! time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol
 //! and the depth.

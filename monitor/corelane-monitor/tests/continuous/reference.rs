@@ -128,12 +128,27 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
     let mut histories: BTreeMap<(Probe, IpAddr, IpAddr, u16), History> = BTreeMap::new();
     for flow in flows {
         let (number, first) = flow[0];
+        if first.flags.is_some() {
+            let mut fails = |probe: Probe, packet: &Packet, number: usize, time_ns: u64| {
+                let key = (probe, packet.source, packet.destination, packet.destination_port);
+                histories.entry(key).or_default().push((number, time_ns, false));
+            };
+            let from = (first.source, first.source_port);
+            for (number, packet) in flow.iter().filter(|(_, packet)| (packet.source, packet.source_port) == from) {
+                packet.probe().into_iter().for_each(|probe| fails(probe, packet, *number, packet.time_ns));
+            }
+            let back = flow.iter().find(|(_, packet)| (packet.source, packet.source_port) != from);
+            if let Some((number, reset)) = back.filter(|(_, reset)| first.is_refused_by(reset)) {
+                fails(Probe::Ack, &first, *number, reset.time_ns);
+            }
+            continue;
+        }
         let Some(probe) = first.probe() else { continue };
         let history = histories.entry((probe, first.source, first.destination, first.destination_port)).or_default();
         history.push((number, first.time_ns, false));
         let from = (first.source, first.source_port);
         let answer = flow.iter().find(|(_, packet)| (packet.source, packet.source_port) != from);
-        if let Some((number, packet)) = answer.filter(|_| probe == Probe::Udp) {
+        if let Some((number, packet)) = answer {
             history.push((*number, packet.time_ns, true));
         }
     }
@@ -252,7 +267,9 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     for outcome in outcomes {
         let (host, port) = (Target::Host(outcome.destination), Target::Port(outcome.port));
         groups.entry((outcome.source, outcome.probe, host)).or_default().push((outcome, port));
-        groups.entry((outcome.source, outcome.probe, port)).or_default().push((outcome, host));
+        if outcome.probe != Some(Probe::Ack) {
+            groups.entry((outcome.source, outcome.probe, port)).or_default().push((outcome, host));
+        }
     }
     let mut events = Vec::new();
     for (key, outcomes) in groups {

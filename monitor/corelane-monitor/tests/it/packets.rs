@@ -22,7 +22,7 @@ pub(crate) fn probe_by(flags: u8) -> Option<Probe> {
         // With PSH and URG or without.
         0x03 | 0x0b | 0x23 | 0x2b => Some(Probe::SynFin),
         0x08 | 0x20 | 0x28 | 0x09 | 0x21 => Some(Probe::Odd),
-        0x06 | 0x0e | 0x26 | 0x2e | 0x07 | 0x0f | 0x27 | 0x2f => Some(Probe::Odd),
+        flags if flags & 0x06 == 0x06 => Some(Probe::Odd),
         _ => None,
     }
 }
@@ -95,6 +95,18 @@ impl Packet {
             None if self.hops <= 30 && self.destination_port >= 33_434 => None,
             None => Some(Probe::Udp),
         }
+    }
+
+    /// Whether this packet, which begins its flow, is a probe by ACK if this one is the second.
+    pub(crate) fn is_refused_by(&self, reset: &Packet) -> bool {
+        let ends =
+            |packet: &Packet| [(packet.source, packet.source_port), (packet.destination, packet.destination_port)];
+        let may_answer = self.source_port < 1024 && self.destination_port >= 1024;
+        matches!(self.flags.map(|flags| flags & !0xc0), Some(0x10 | 0x11))
+            && !may_answer
+            && reset.flags.is_some_and(|flags| flags & RST != 0)
+            && ends(reset)[0] == ends(self)[1]
+            && ends(reset)[0] != ends(self)[0]
     }
 
     /// From the IP header on.

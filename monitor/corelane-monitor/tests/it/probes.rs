@@ -110,7 +110,7 @@ fn only_these_flags_are_probes() {
 }
 
 #[test]
-fn a_segment_behind_others_of_its_flow_is_part_of_a_conversation() {
+fn what_its_sender_sent_before_a_probe_does_not_hide_it() {
     for flags in [FIN, 0, XMAS, SYN | FIN, PSH] {
         for before in [SYN, ACK, PSH | ACK, SYN | ACK, RST] {
             for by_scanner in [true, false] {
@@ -122,10 +122,51 @@ fn a_segment_behind_others_of_its_flow_is_part_of_a_conversation() {
                         packets.push(packet(0, from, to, Some(before)));
                         packets.push(packet(wait, SCANNER, &target, Some(flags)));
                     }
-                    assert_eq!(scans(&packets), [], "{flags:#x} {before:#x}");
+                    let found = scans(&packets);
+                    let kinds: Vec<_> = found.iter().map(|found| (found.probe, found.scan.count())).collect();
+                    // What follows a packet of the other end is an answer.
+                    let expected = by_scanner.then(|| (probe_by(flags).unwrap(), 30));
+                    assert_eq!(kinds, Vec::from_iter(expected), "{flags:#x} {before:#x}");
                 }
             }
         }
+    }
+}
+
+/// Segments with ACK to these targets, and what follows each: whether it comes back, and its flags.
+fn refused(from: &str, targets: impl Iterator<Item = String>, flags: u8, then: &[(bool, u8)]) -> Vec<ProbeScan> {
+    let mut packets = Vec::new();
+    for (number, target) in (0..).zip(targets) {
+        packets.push(packet(number * SECOND, from, &target, Some(flags)));
+        for (behind, &(comes_back, flags)) in (1..).zip(then) {
+            let (from, to) = if comes_back { (&target[..], from) } else { (from, &target[..]) };
+            packets.push(packet(number * SECOND + behind, from, to, Some(flags)));
+        }
+    }
+    scans(&packets)
+}
+
+#[test]
+fn a_segment_with_ack_is_a_probe_if_it_begins_its_flow_and_is_refused() {
+    for flags in [ACK, FIN | ACK, ACK | 0xc0] {
+        for reset in [RST, RST | ACK] {
+            let found = refused(SCANNER, ports(30), flags, &[(true, reset)]);
+            let kinds: Vec<_> =
+                found.iter().map(|found| (found.probe, found.scan.kind(), found.scan.count())).collect();
+            assert_eq!(kinds, [(Probe::Ack, "vertical", 30)], "{flags:#x} {reset:#x}");
+            // Also if the scanner repeats what was refused, or goes on.
+            assert_eq!(refused(SCANNER, ports(30), flags, &[(true, reset), (false, flags), (true, reset)]), found);
+        }
+        // Hosts that wake up find many connections gone.
+        assert_eq!(refused(SCANNER, hosts(30, 443), flags, &[(true, RST)]), [], "{flags:#x}");
+        // Captures have one direction alone, begin within conversations, and see answers to spoofed questions.
+        for then in [&[][..], &[(false, RST)], &[(true, ACK), (true, RST)], &[(false, RST), (true, RST)]] {
+            assert_eq!(refused(SCANNER, ports(30), flags, then), [], "{flags:#x} {then:?}");
+        }
+        assert_eq!(refused("10.9.9.9 443", ports(2000).skip(1100), flags, &[(true, RST)]), [], "{flags:#x}");
+    }
+    for flags in [SYN | ACK, PSH | ACK, RST, RST | ACK] {
+        assert_eq!(refused(SCANNER, ports(30), flags, &[(true, RST)]), [], "{flags:#x}");
     }
 }
 

@@ -134,9 +134,24 @@ fn probe_scans(packets: &[Packet], settings: &Settings) -> Vec<ProbeScan> {
     let mut keys: BTreeMap<Probed, (u64, bool)> = BTreeMap::new();
     for flow in flows.values() {
         let first = flow[0];
+        let mut fails = |probe: Probe, packet: &Packet, time_ns: u64| {
+            let key = keys.entry((probe, packet.source, packet.destination, packet.destination_port));
+            let (time, _) = key.or_insert((time_ns, false));
+            *time = time_ns.min(*time);
+        };
+        if first.flags.is_some() {
+            let begun = |packet: &&&Packet| (packet.source, packet.source_port) == (first.source, first.source_port);
+            for packet in flow.iter().filter(begun) {
+                packet.probe().into_iter().for_each(|probe| fails(probe, packet, packet.time_ns));
+            }
+            if let Some(reset) = flow.get(1).filter(|reset| first.is_refused_by(reset)) {
+                fails(Probe::Ack, first, reset.time_ns);
+            }
+            continue;
+        }
         let Some(probe) = first.probe() else { continue };
         let from = (first.source, first.source_port);
-        let answered = first.flags.is_none() && flow.iter().any(|packet| (packet.source, packet.source_port) != from);
+        let answered = flow.iter().any(|packet| (packet.source, packet.source_port) != from);
         let key = keys.entry((probe, first.source, first.destination, first.destination_port));
         let (time, ever) = key.or_insert((first.time_ns, false));
         *time = first.time_ns.min(*time);
@@ -150,11 +165,9 @@ fn probe_scans(packets: &[Packet], settings: &Settings) -> Vec<ProbeScan> {
         if is_ignored(settings, source, destination) {
             continue;
         }
-        let groups = [
-            vertical.entry((probe, source, destination)).or_default(),
-            horizontal.entry((probe, source, port)).or_default(),
-        ];
-        for (times, answers) in groups {
+        let of_host = Some(vertical.entry((probe, source, destination)).or_default());
+        let of_port = (probe != Probe::Ack).then(|| horizontal.entry((probe, source, port)).or_default());
+        for (times, answers) in of_host.into_iter().chain(of_port) {
             if answered { *answers += 1 } else { times.push(time) }
         }
     }
