@@ -80,15 +80,15 @@ impl Output {
         Self::open(path, How::Append, &Interrupt::default())
     }
 
-    /// Opens a file, or creates it; `-` is the standard output. A pipe that nobody reads is waited for until the
-    /// interrupt, and that is said.
+    /// Opens a file, or creates it; `-` is the standard output. A pipe without a reader is waited for until
+    /// the interrupt, and that is said.
     pub(crate) fn open(path: &Path, how: How, interrupt: &Interrupt) -> Result<Self, OutputError> {
         if is_standard(path) {
             return Ok(Self::stdout());
         }
         let failed = |error| OutputError { name: path.display().to_string(), error };
-        // Devices and pipes cannot be emptied, and take what all write. Whoever has given a file open knows who else
-        // writes it.
+        // Devices and pipes cannot be emptied, and take what all write. Of a file that was given open the giver knows
+        // who else writes it.
         let is_file = fs::metadata(path).map_or(true, |facts| facts.is_file()) && !is_descriptor(path);
         let (file, own) = match how {
             How::Apart if is_file => {

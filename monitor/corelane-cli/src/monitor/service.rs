@@ -91,8 +91,8 @@ pub(super) struct Service {
 
 impl Service {
     /// A run that has begun, with these outputs and an event of statistics for every so many snapshots. The numbers are
-    /// served where the listener listens, with what the process was deprived of; all are there from the start, as a rule
-    /// of Prometheus says nothing of one that is not.
+    /// served where the listener listens, with what the process was deprived of. All are there from the start, as a
+    /// rule of Prometheus says nothing of one that is not.
     pub(super) fn start(
         requests: &Requests,
         facts: Vec<Shared>,

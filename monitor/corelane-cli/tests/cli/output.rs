@@ -265,7 +265,7 @@ fn two_runs_do_not_wait_for_each_other() {
     assert!(wait(&mut child).success());
 }
 
-/// Runs it, which has to say that nobody reads `pipe`, interrupts it, and gives its end.
+/// Runs it, which has to say that `pipe` has no reader, interrupts it, and gives its end.
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn interrupted_without_a_reader(arguments: &[&str], pipe: &Path) {

@@ -24,7 +24,7 @@ fn a_run_on_an_interface_shows_the_bytes_that_pass() {
     let send = "for i in 1 2 3 4 5 6 7 8 9 10; do printf %0980d 0 > /dev/udp/127.0.0.1/9; sleep 0.3; done";
     let run = format!("ip link set lo up && (sleep 1; {send}) & exec {} monitor -i lo", env!("CARGO_BIN_EXE_corelane"));
     let Some(terminal) = Terminal::start((100, 60), &format!("unshare --net bash -c '{run}'")) else { return };
-    // Ten datagrams of 1,008 bytes, and as many messages that nobody listens.
+    // Ten datagrams of 1,008 bytes, and as many messages that the port is closed.
     let text = terminal.wait(|text| text.contains("ENDED") || text.contains("20   packets"));
     if text.contains("unshare failed") {
         return crate::support::skipped("a network namespace cannot be made");

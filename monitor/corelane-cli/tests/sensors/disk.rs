@@ -81,7 +81,7 @@ fn a_server_whose_disk_is_full_gets_the_rest_when_it_is_started_with_room() {
     assert!(news.iter().all(|event| !event.contains("\"lost\"")), "{news:?}: {}", aggregator.said());
 }
 
-/// Scans that cannot be written are no end that nobody sees.
+/// Scans that cannot be written are no silent end.
 #[test]
 fn an_aggregator_whose_standard_output_is_full_says_so() {
     let material = Material::new("100k", 2);

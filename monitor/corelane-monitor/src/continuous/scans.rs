@@ -29,9 +29,9 @@ use std::net::IpAddr;
 pub struct ScanEvent {
     /// The kind of the probes; `None` for SYNs.
     pub probe: Option<Probe>,
-    /// The scan. Its time is that of the failure by which it was found, also when it has ended. A datagram fails when it
-    /// is judged, a minute after it was sent: here all times of a scan by UDP are of the datagrams. The count is that of
-    /// the failures by which it was found or, at its end, of all.
+    /// The scan. Its time is that of the failure by which it was found, also when it has ended. A datagram fails when
+    /// it is judged, a minute after it was sent: here all times of a scan by UDP are of the datagrams. The count is
+    /// that of the failures by which it was found or, at its end, of all.
     pub scan: Alert,
     /// The time of the first of these failures, likewise, in nanoseconds since the epoch.
     pub first_ns: u64,
