@@ -7,6 +7,8 @@
 mod output;
 
 use crate::args::AggregateArguments;
+#[cfg(target_os = "linux")]
+use crate::confine::Inherited;
 use crate::exit::{Exit, complain, refused};
 use crate::interrupt::{Interrupt, Requests};
 use crate::metrics::{self, Listener, Metrics, OutputState, Sensors};
@@ -99,7 +101,14 @@ impl Run {
         };
         let mut aggregator =
             Aggregator::new(&settings, &continuous, arguments.shards.clone(), arguments.expect.iter().cloned());
+        crate::output::set_mode(arguments.output_mode);
+        #[cfg(target_os = "linux")]
+        let inherited = crate::confine::Inherited::find();
         let listener = metrics::listener(arguments.metrics.as_deref())?;
+        #[cfg(target_os = "linux")]
+        let protections = confine(arguments, inherited)?;
+        #[cfg(not(target_os = "linux"))]
+        let protections = Vec::new();
         let mut engine = sensor_input::engine(&arguments.from, &arguments.connection, Purpose::Aggregate)?;
         let from = |error: EngineError| format!("--from {}: {error}", arguments.from);
         let Some(snapshot) = wait_for(interrupt, || engine.load(arguments.shards.clone())).map_err(from)? else {
@@ -117,7 +126,7 @@ impl Run {
         engine.begin(snapshot.as_ref().map(|snapshot| &snapshot.position[..])).map_err(from)?;
         let output = NewsOutput::open(arguments.eve.as_deref(), snapshot.is_some().then_some(written), interrupt)?;
         let requests = requests().map_err(|error| format!("signals: {error}"))?;
-        let numbers = Arc::new(Mutex::new(Sensors::default()));
+        let numbers = Arc::new(Mutex::new(Sensors { protections, ..Sensors::default() }));
         let seen = Arc::clone(&numbers);
         let serve =
             |listener: Listener| listener.serve(move || seen.lock().unwrap_or_else(PoisonError::into_inner).clone());
@@ -310,9 +319,31 @@ impl Run {
             alerts: vec![("syn".into(), syn), ("probe".into(), probe)],
             outputs: self.output.condition().iter().map(|(name, condition)| OutputState::of(name, condition)).collect(),
             problem: self.output.problem.clone().or_else(|| self.engine.problem()),
+            protections: Vec::new(),
         };
-        *self.numbers.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
+        let mut shown = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let protections = std::mem::take(&mut shown.protections);
+        *shown = Sensors { protections, ..numbers };
     }
+}
+
+/// Gives up what the run does not need, before the first thread. Says what of it the kernel gave.
+#[cfg(target_os = "linux")]
+fn confine(arguments: &AggregateArguments, inherited: Inherited) -> Result<Vec<(&'static str, String)>, String> {
+    use crate::output::{is_descriptor, is_standard, place_of};
+    let mut confinement = sensor_input::confinement(&arguments.from, &arguments.connection, Purpose::Aggregate)?;
+    if let Some(eve) = arguments.eve.as_ref().filter(|eve| !is_standard(eve)) {
+        match place_of(eve) {
+            // It is opened later, and again after a rotation.
+            Some(folder) if !is_descriptor(eve) => confinement.folders_rw.push(folder),
+            _ => confinement.writable.push(eve.clone()),
+        }
+    }
+    if !arguments.eve.as_deref().is_some_and(is_descriptor) {
+        confinement.inherited = inherited;
+    }
+    let given = confinement.apply().map_err(|error| error.to_string())?;
+    Ok(given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec())
 }
 
 /// The signals of a service, where there are any.

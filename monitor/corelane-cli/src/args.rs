@@ -396,6 +396,11 @@ pub(crate) struct Outputs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) timing: Option<PathBuf>,
 
+    /// The rights of the files that outputs make, in octal, such as 640; those that are there keep theirs [default: 666
+    /// without the bits of the umask]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) output_mode: Option<u16>,
+
     /// Shows no progress bar; there is none where the standard error is not a terminal
     #[arg(short, long, visible_alias = "no-progress")]
     pub(crate) quiet: bool,
@@ -612,6 +617,11 @@ pub(crate) struct AggregateArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) eve: Option<PathBuf>,
 
+    /// The rights of the file of events, in octal, such as 640; one that is there keeps its own [default: 666 without
+    /// the bits of the umask]
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) output_mode: Option<u16>,
+
     /// Serves `/metrics` for Prometheus and `/healthz`; a port alone is on the loopback address
     #[cfg_attr(not(feature = "metrics"), doc = "(not in this build: feature `metrics`)")]
     #[arg(long, value_name = "[ADDR:]PORT")]
@@ -704,6 +714,12 @@ fn speed(text: &str) -> Result<f64, String> {
     let (least, most) = SPEEDS;
     let speed = text.parse().ok().filter(|speed| (least..=most).contains(speed));
     speed.ok_or_else(|| format!("not a number from {least} to {most}, nor `max`; give one such as 10 or 0.5"))
+}
+
+/// The rights of a file, which its owner has to be able to read and write: what was torn is looked for in it.
+fn mode(text: &str) -> Result<u16, String> {
+    let mode = u16::from_str_radix(text, 8).ok().filter(|mode| mode & !0o666 == 0 && mode & 0o600 == 0o600);
+    mode.ok_or_else(|| "not the rights of a file, of which its owner has 6; give them in octal, such as 640".to_owned())
 }
 
 fn events() -> impl TypedValueParser<Value = Events> {
@@ -874,6 +890,10 @@ mod tests {
         }
         for wrong in ["", "m", "0", "1.5m", "-1s", "1w", "5000000000"] {
             assert!(span(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!([mode("640"), mode("0600"), mode("666")], [Ok(0o640), Ok(0o600), Ok(0o666)]);
+        for wrong in ["", "rw", "44", "440", "755", "1666", "690", "-640"] {
+            assert!(mode(wrong).is_err(), "{wrong}");
         }
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
         assert_eq!([speed("10"), speed("0.5"), speed("max")], [Ok(10.0), Ok(0.5), Ok(f64::INFINITY)]);

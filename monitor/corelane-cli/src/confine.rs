@@ -1,16 +1,18 @@
 //! Least privilege: what the process no longer needs once everything is open is given up for good.
 //!
-//! A monitor reads what strangers send. Whatever a packet might bring it to do, it can then write in the folders of its
-//! outputs and answer on its sockets, and nothing else: no other file, program, process, or kind of socket.
+//! All commands read what strangers send. Whatever a packet, a capture or a batch might bring one to do, it can then
+//! read its inputs, write in the folders of its outputs and answer on its sockets, and nothing else: no other file,
+//! program, process, kind of socket, or server, unless one was named. And no memory that it has written can run.
 //!
 //! | protection | what it takes away |
 //! |---|---|
 //! | user and groups | root's files and processes |
 //! | inherited files | those that the run was started with and has no use for |
-//! | capabilities | all, in all five sets, but CAP_NET_RAW if interfaces may have to be opened again |
+//! | capabilities | all, in all five sets, but what [`Keeps`] says |
 //! | no new privileges | set-user-ID programs and file capabilities |
-//! | Landlock | files outside the folders, new TCP ports, signals and abstract sockets of other processes |
+//! | Landlock | files outside the folders, TCP to others and new ports, others' signals and abstract sockets |
 //! | seccomp | system calls that the program does not make, such as `execve`, `ptrace`, `mount` and `bpf` |
+//! | the same | new local sockets, as that of the service manager is connected by then; executable memory |
 //!
 //! All but the first two are best effort: what the kernel lacks is said, and the rest holds.
 //!
@@ -47,10 +49,25 @@ pub(crate) struct Confinement {
     pub(crate) folders_rw: Vec<PathBuf>,
     /// Files and folders that may be read besides, those of them that are there.
     pub(crate) readable: Vec<PathBuf>,
-    /// Whether to keep CAP_NET_RAW and packet sockets, so that an interface can be opened again.
-    pub(crate) keep_net_raw: bool,
+    /// Files, devices and pipes that may be read and written, likewise.
+    pub(crate) writable: Vec<PathBuf>,
+    /// What few runs need.
+    pub(crate) keeps: Keeps,
     /// What is closed.
     pub(crate) inherited: Inherited,
+}
+
+/// What only some runs keep.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Keeps {
+    /// CAP_NET_RAW and packet sockets, so that an interface can be opened again.
+    pub(crate) net_raw: bool,
+    /// CAP_DAC_READ_SEARCH, as root opens captures of others one after the other. Landlock says which.
+    pub(crate) reading: bool,
+    /// CAP_DAC_OVERRIDE, as root's aggregator reads and removes batches of sensors of other users.
+    pub(crate) writing: bool,
+    /// Connections to servers, and what it takes to find them by name.
+    pub(crate) servers: bool,
 }
 
 /// Files and sockets that the process was started with, but for the standard ones. Some of them may be opened anew by
@@ -245,12 +262,12 @@ impl Confinement {
                 return Err(Refusal::Threads(threads));
             }
         }
-        self.inherited.close();
         // The user may have no way to the folders but the one through their files.
-        let ruleset = ruleset(&self.folders_rw, &self.readable)?;
-        let capabilities = Capabilities::begin(self.keep_net_raw);
+        let ruleset = ruleset(&self)?;
+        self.inherited.close();
+        let capabilities = Capabilities::begin(self.keeps);
         let user = match &self.user {
-            Some(user) => become_user(user, self.keep_net_raw)?,
+            Some(user) => become_user(user, self.keeps)?,
             None if Uid::effective().is_root() => still_root(),
             None => Protection::Holds(format!("uid {}", Uid::effective())),
         };
@@ -261,7 +278,7 @@ impl Confinement {
         };
         let landlock = restrict(ruleset);
         // It comes last, as it forbids the others.
-        let seccomp = calls::restrict(self.keep_net_raw);
+        let seccomp = calls::restrict(self.keeps);
         Ok(Given { user, capabilities, no_new_privileges, landlock, seccomp })
     }
 }
@@ -270,14 +287,14 @@ fn still_root() -> Protection {
     Protection::Lacks("still root; --user NAME names another".to_owned())
 }
 
-fn become_user(user: &User, keep_net_raw: bool) -> Result<Protection, Refusal> {
+fn become_user(user: &User, keeps: Keeps) -> Result<Protection, Refusal> {
     let User { name, uid, gid, groups } = user;
     if !Uid::effective().is_root() {
         return Err(Refusal::NotRoot(name.clone()));
     }
     let failed = |step| move |error| Refusal::User(name.clone(), step, error);
     // Without this the change of user would take all capabilities. It is over with the next program.
-    prctl::set_keepcaps(keep_net_raw).map_err(failed("keeping CAP_NET_RAW"))?;
+    prctl::set_keepcaps(keeps.net_raw).map_err(failed("keeping CAP_NET_RAW"))?;
     // The groups come first: the user may not change them.
     setgroups(groups).map_err(failed("setgroups"))?;
     setresgid(*gid, *gid, *gid).map_err(failed("setresgid"))?;
@@ -301,10 +318,16 @@ struct Capabilities {
 
 impl Capabilities {
     /// Takes what needs the right to do so, before that is gone with the user.
-    fn begin(keep_net_raw: bool) -> Self {
+    fn begin(keeps: Keeps) -> Self {
         use caps::{CapSet, Capability};
-        let is_kept = keep_net_raw && caps::has_cap(None, CapSet::Permitted, Capability::CAP_NET_RAW).unwrap_or(false);
-        let kept = is_kept.then_some(Capability::CAP_NET_RAW).into_iter().collect();
+        let wanted = [
+            (keeps.net_raw, Capability::CAP_NET_RAW),
+            (keeps.reading, Capability::CAP_DAC_READ_SEARCH),
+            (keeps.writing, Capability::CAP_DAC_OVERRIDE),
+        ];
+        let is_there = |capability| caps::has_cap(None, CapSet::Permitted, capability).unwrap_or(false);
+        let kept = wanted.into_iter().filter(|&(is_wanted, capability)| is_wanted && is_there(capability));
+        let kept = kept.map(|(_, capability)| capability).collect();
         Capabilities { kept, bounding: caps::clear(None, CapSet::Bounding) }
     }
 
@@ -316,13 +339,16 @@ impl Capabilities {
             .and_then(|()| caps::set(None, CapSet::Inheritable, &none));
         // Ambient capabilities are inheritable ones, so they went with those; kernels before 4.3 have none.
         let left = caps::read(None, CapSet::Ambient).is_ok_and(|ambient| !ambient.is_empty());
-        let kept = if self.kept.is_empty() { "none" } else { "CAP_NET_RAW" };
+        let kept = match self.kept.iter().next() {
+            None => "none".to_owned(),
+            Some(_) => self.kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        };
         match (dropped, self.bounding) {
             (Err(error), _) => Protection::Lacks(error.to_string()),
             (Ok(()), _) if left => Protection::Lacks("ambient capabilities are left".to_owned()),
             // The set bounds what programs that are executed get; there are none, by no new privileges.
             (Ok(()), Err(_)) => Protection::Holds(format!("{kept}; bounding set kept, as without CAP_SETPCAP")),
-            (Ok(()), Ok(())) => Protection::Holds(kept.to_owned()),
+            (Ok(()), Ok(())) => Protection::Holds(kept),
         }
     }
 }
@@ -337,7 +363,8 @@ pub(crate) const TO_CONNECT: [&str; 4] = ["/etc", "/run/systemd/resolve", "/usr/
 const READABLE: [&str; 3] = ["/sys/class/net", "/sys/devices", "/proc/self"];
 
 /// Makes the rules of files. The folders are opened now: later their paths may be closed to the process.
-fn ruleset(folders: &[PathBuf], readable: &[PathBuf]) -> Result<Result<RulesetCreated, RulesetError>, Refusal> {
+fn ruleset(confinement: &Confinement) -> Result<Result<RulesetCreated, RulesetError>, Refusal> {
+    let Confinement { folders_rw, readable, writable, keeps, .. } = confinement;
     // Truncation destroys as much as removal.
     let written = AccessFs::ReadFile
         | AccessFs::ReadDir
@@ -346,7 +373,7 @@ fn ruleset(folders: &[PathBuf], readable: &[PathBuf]) -> Result<Result<RulesetCr
         | AccessFs::MakeReg
         | AccessFs::RemoveFile;
     let mut open = Vec::new();
-    for folder in folders {
+    for folder in folders_rw {
         // The folder of a bare name.
         let path = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let refused = |error: String| Refusal::Folder(path.to_owned(), error);
@@ -361,10 +388,14 @@ fn ruleset(folders: &[PathBuf], readable: &[PathBuf]) -> Result<Result<RulesetCr
         let access = if path.is_dir() { AccessFs::ReadFile | AccessFs::ReadDir } else { AccessFs::ReadFile.into() };
         Some((PathFd::new(path).ok()?, access))
     }));
+    let both = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    open.extend(writable.iter().filter_map(|path| Some((PathFd::new(path).ok()?, both))));
+    // Names may be asked for by TCP, and a cluster has servers at other ports.
+    let tcp = if keeps.servers { AccessNet::BindTcp.into() } else { AccessNet::BindTcp | AccessNet::ConnectTcp };
     let create = || {
         let mut ruleset = Ruleset::default()
             .handle_access(AccessFs::from_all(LANDLOCK))?
-            .handle_access(AccessNet::BindTcp)?
+            .handle_access(tcp)?
             .scope(Scope::AbstractUnixSocket | Scope::Signal)?
             .create()?;
         for (folder, access) in open {
@@ -396,7 +427,7 @@ fn restrict(ruleset: Result<RulesetCreated, RulesetError>) -> Protection {
 /// The system calls.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod calls {
-    use super::Protection;
+    use super::{Keeps, Protection};
     use nix::libc;
     use seccompiler::{
         BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -464,13 +495,11 @@ mod calls {
             libc::SYS_pipe,
             libc::SYS_getdents,
         ],
-        // Memory.
+        // Memory; `mmap` and `mprotect` are below.
         &[
             libc::SYS_brk,
-            libc::SYS_mmap,
             libc::SYS_munmap,
             libc::SYS_mremap,
-            libc::SYS_mprotect,
             libc::SYS_madvise,
             libc::SYS_msync,
             libc::SYS_mlock,
@@ -542,21 +571,15 @@ mod calls {
         ],
         #[cfg(target_arch = "x86_64")]
         &[libc::SYS_poll, libc::SYS_select, libc::SYS_epoll_wait, libc::SYS_epoll_create, libc::SYS_eventfd],
-        // Sockets; `socket` is below.
+        // Sockets that are there; new ones and their ways out are below. A pair is of this process alone.
         &[
             libc::SYS_socketpair,
-            libc::SYS_connect,
-            libc::SYS_bind,
-            libc::SYS_listen,
             libc::SYS_accept,
             libc::SYS_accept4,
             libc::SYS_getsockname,
             libc::SYS_getpeername,
-            libc::SYS_sendto,
             libc::SYS_recvfrom,
-            libc::SYS_sendmsg,
             libc::SYS_recvmsg,
-            libc::SYS_sendmmsg,
             libc::SYS_recvmmsg,
             libc::SYS_shutdown,
             libc::SYS_setsockopt,
@@ -579,23 +602,20 @@ mod calls {
         ],
     ];
 
-    /// Kinds of sockets: TCP, UDP and what is local.
-    const SOCKETS: [(libc::c_int, libc::c_int); 7] = [
-        (libc::AF_UNIX, libc::SOCK_STREAM),
-        (libc::AF_UNIX, libc::SOCK_DGRAM),
-        (libc::AF_UNIX, libc::SOCK_SEQPACKET),
+    /// Kinds of sockets to servers: TCP, and UDP for their names.
+    const SOCKETS: [(libc::c_int, libc::c_int); 4] = [
         (libc::AF_INET, libc::SOCK_STREAM),
         (libc::AF_INET, libc::SOCK_DGRAM),
         (libc::AF_INET6, libc::SOCK_STREAM),
         (libc::AF_INET6, libc::SOCK_DGRAM),
     ];
-    /// Kinds of sockets to the kernel. They are for its list of interfaces and addresses only: the other protocols lead
-    /// to large parts of it that no monitor needs.
+    /// Kinds of sockets to the kernel. They are for its list of interfaces and addresses only, by which a server's
+    /// addresses are sorted: the other protocols lead to large parts of it that no monitor needs.
     const NETLINK: [libc::c_int; 2] = [libc::SOCK_RAW, libc::SOCK_DGRAM];
 
     /// Forbids all other calls.
-    pub(super) fn restrict(keep_net_raw: bool) -> Protection {
-        let applied = program(keep_net_raw)
+    pub(super) fn restrict(keeps: Keeps) -> Protection {
+        let applied = program(keeps)
             .map_err(seccompiler::Error::from)
             .and_then(|(program, calls)| seccompiler::apply_filter_all_threads(&program).map(|()| calls));
         match applied {
@@ -605,13 +625,13 @@ mod calls {
     }
 
     /// The filter, and how many calls it lets through.
-    pub(super) fn program(keep_net_raw: bool) -> Result<(BpfProgram, usize), BackendError> {
+    pub(super) fn program(keeps: Keeps) -> Result<(BpfProgram, usize), BackendError> {
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
         for &call in ALLOWED.iter().copied().flatten() {
             rules.insert(call, Vec::new());
         }
-        let mut kinds = SOCKETS.to_vec();
-        if keep_net_raw {
+        let mut kinds = if keeps.servers { SOCKETS.to_vec() } else { Vec::new() };
+        if keeps.net_raw {
             kinds.extend([(libc::AF_PACKET, libc::SOCK_RAW), (libc::AF_PACKET, libc::SOCK_DGRAM)]);
         }
         // The kind has flags beside it.
@@ -619,14 +639,30 @@ mod calls {
         for (domain, kind) in kinds {
             let rule = [when(0, SeccompCmpOp::Eq, domain as u64)?, when(1, is_kind.clone(), kind as u64)?];
             rules.entry(libc::SYS_socket).or_default().push(SeccompRule::new(rule.into())?);
+            rules.insert(libc::SYS_bind, Vec::new());
         }
-        for kind in NETLINK {
-            let rule = [
-                when(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
-                when(1, is_kind.clone(), kind as u64)?,
-                when(2, SeccompCmpOp::Eq, libc::NETLINK_ROUTE as u64)?,
-            ];
-            rules.entry(libc::SYS_socket).or_default().push(SeccompRule::new(rule.into())?);
+        if keeps.servers {
+            for kind in NETLINK {
+                let rule = [
+                    when(0, SeccompCmpOp::Eq, libc::AF_NETLINK as u64)?,
+                    when(1, is_kind.clone(), kind as u64)?,
+                    when(2, SeccompCmpOp::Eq, libc::NETLINK_ROUTE as u64)?,
+                ];
+                rules.entry(libc::SYS_socket).or_default().push(SeccompRule::new(rule.into())?);
+            }
+            for call in [libc::SYS_connect, libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg] {
+                rules.insert(call, Vec::new());
+            }
+        } else {
+            // To where the socket is connected, and to no other address.
+            let nowhere = SeccompCondition::new(4, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0)?;
+            rules.insert(libc::SYS_sendto, vec![SeccompRule::new(vec![nowhere])?]);
+        }
+        // All code is there by now. Memory that is written cannot be executed, nor can a file that was.
+        let executes = libc::PROT_EXEC as u64;
+        for call in [libc::SYS_mmap, libc::SYS_mprotect] {
+            let not_executable = when(2, SeccompCmpOp::MaskedEq(executes), 0)?;
+            rules.insert(call, vec![SeccompRule::new(vec![not_executable])?]);
         }
         // Threads, but no processes. The arguments of `clone3` are out of reach, so libc has to do without it.
         let thread = libc::CLONE_THREAD as u64;
@@ -657,7 +693,7 @@ mod calls {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod calls {
-    pub(super) fn restrict(_keep_net_raw: bool) -> super::Protection {
+    pub(super) fn restrict(_keeps: super::Keeps) -> super::Protection {
         super::Protection::Lacks("there is no list of system calls for this processor".to_owned())
     }
 }

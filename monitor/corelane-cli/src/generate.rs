@@ -83,6 +83,15 @@ pub(crate) fn run(arguments: &GenArguments, interrupt: &Interrupt) -> Exit {
     if let Err(error) = [&out].into_iter().chain(&truth).try_for_each(Output::begin) {
         return refused(error);
     }
+    #[cfg(target_os = "linux")]
+    {
+        // What is not complete is removed.
+        let folders_rw = crate::output::folders([&arguments.out].into_iter().chain(&arguments.truth));
+        let confinement = crate::confine::Confinement { folders_rw, ..Default::default() };
+        if let Err(refusal) = confinement.apply() {
+            return refused(refusal);
+        }
+    }
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let meter =
         Meter::start("Generating", ProgressKind::Packets, Some(arguments.packets), &watch.gauge, arguments.quiet);

@@ -10,7 +10,7 @@ mod wire;
 #[cfg(target_os = "linux")]
 use crate::args::{Capture, Endless, Format, MonitorArguments, OnOff};
 #[cfg(target_os = "linux")]
-use crate::confine::{self, Confinement, Inherited};
+use crate::confine::{self, Confinement, Given, Inherited, Keeps};
 use crate::demo::{self, Demo};
 use crate::exit::{Exit, complain, refused};
 use crate::input::{Fault, Inputs, ReadMode, Watch};
@@ -21,13 +21,13 @@ use crate::interrupt::Requests;
 use crate::metrics::{self, Listener};
 #[cfg(target_os = "linux")]
 use crate::notify::Notify;
+use crate::output::{Condition, How, is_standard, set_mode};
 #[cfg(target_os = "linux")]
-use crate::output::is_descriptor;
-use crate::output::{Condition, How, is_standard};
+use crate::output::{folders, is_descriptor};
 use crate::progress::{Gauge, Meter, ProgressKind};
 use crate::replay::Replay;
 #[cfg(target_os = "linux")]
-use crate::sensors::{Connection, Place};
+use crate::sensors::Place;
 use crate::tap::{Copy, CopyEnd, Tap};
 use corelane_monitor::{
     Continuous, Counting, Found, Ignored, Inspection, Job, Observer, Plan, PlanError, Refused, Report, Settings,
@@ -40,7 +40,7 @@ use corelane_net::capture::filter::Filter;
 use corelane_net::capture::live::Live;
 use corelane_net::capture::{Memory, Record};
 #[cfg(target_os = "linux")]
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -75,13 +75,14 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Ok(job) => job,
         Err(refusal) => return refused(refusal),
     };
+    set_mode(arguments.outputs.output_mode);
     let opened = Start::of(arguments).and_then(|start| {
         let publisher = start.as_user(|| Publisher::open(arguments, &job.settings, interrupt))??;
         let mut outputs = Outputs::open(arguments, start.user.as_ref(), interrupt)?;
         outputs.publisher = publisher;
         Ok((start, outputs))
     });
-    let (start, mut outputs) = match opened {
+    let (mut start, mut outputs) = match opened {
         Ok(opened) => opened,
         Err(refusal) => return refused(refusal).and(interrupt.exit()),
     };
@@ -94,6 +95,9 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         };
         let analysed = analyse(inputs, &job, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
+    }
+    if let Err(refusal) = start.confine_files(arguments) {
+        return refused(refusal);
     }
     let meter = Meter::start("Generating", ProgressKind::Packets, Some(demo::PACKETS), &watch.gauge, quiet);
     let made = Demo::make(&watch);
@@ -235,6 +239,31 @@ impl Start {
         })
     }
 
+    /// Gives up what the run does not need. All is open by then, but for captures that are read, and no thread runs.
+    #[cfg(target_os = "linux")]
+    fn confine(&mut self, arguments: &MonitorArguments) -> Result<Given, String> {
+        let inherited = std::mem::take(&mut self.inherited);
+        let confinement = confinement(arguments, self.user.take(), inherited);
+        let folders = confinement.folders_rw.clone();
+        let given = confinement.apply().map_err(|error| error.to_string())?;
+        for (folder, error) in folders.iter().filter_map(|folder| Some((folder, confine::may_create(folder).err()?))) {
+            complain(format_args!(
+                "{}: no file can be created there any more: {error}; the outputs will not be opened again after a \
+                 rotation; let the user of the run write in that folder",
+                folder.display()
+            ));
+        }
+        Ok(given)
+    }
+
+    /// The same for a run without an interface, which does not say what it has given up.
+    pub(crate) fn confine_files(&mut self, arguments: &MonitorArguments) -> Result<(), String> {
+        #[cfg(target_os = "linux")]
+        self.confine(arguments)?;
+        let _ = arguments;
+        Ok(())
+    }
+
     /// Acts as the user that the process becomes, if the options name one.
     fn as_user<T>(&self, act: impl FnOnce() -> T) -> Result<T, String> {
         #[cfg(target_os = "linux")]
@@ -274,7 +303,7 @@ fn user(arguments: &MonitorArguments) -> Result<Option<User>, String> {
 /// What is analysed, opened as far as that is possible before the analysis begins. Only an interface may be several.
 pub(crate) fn inputs(
     arguments: &MonitorArguments,
-    start: Start,
+    mut start: Start,
     watch: &Watch,
     outputs: &mut Outputs,
 ) -> Result<Vec<Input>, String> {
@@ -284,11 +313,12 @@ pub(crate) fn inputs(
     let how = if is_gone { How::Apart } else { How::Replace };
     let copy = capture.write.as_ref().map(|path| open(path, start.user.as_ref(), how, &watch.interrupt)).transpose()?;
     start.as_user(|| outputs.publisher.iter_mut().try_for_each(Publisher::begin))??;
-    let Start { filter, .. } = start;
     let Some(interface) = &capture.interface else {
+        start.confine_files(arguments)?;
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
         let copy = copy.map(|output| Copy::to(output, capture.snaplen));
-        let tap = Tap { filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
+        let tap =
+            Tap { filter: start.filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(
             Inputs::new(&arguments.files, read_mode(arguments), watch).through(tap),
         ))]);
@@ -297,23 +327,12 @@ pub(crate) fn inputs(
     return Err(format!("{interface}: {ONLY_ON_LINUX}"));
     #[cfg(target_os = "linux")]
     {
-        let Start { user, inherited, live: Some(LiveStart { notify, listener, rings }), .. } = start else {
-            unreachable!("there is an interface")
-        };
         // A terminal that closes ends a run on its screen, as others.
         let requests = if outputs.screen.is_some() { Ok(Requests::default()) } else { Requests::install() };
         let requests = requests.map_err(|error| format!("signals: {error}"))?;
         // From here on nothing can be opened but in the folders of the outputs.
-        let confinement = confinement(arguments, user, inherited);
-        let folders = confinement.folders_rw.clone();
-        let given = confinement.apply().map_err(|error| error.to_string())?;
-        for (folder, error) in folders.iter().filter_map(|folder| Some((folder, confine::may_create(folder).err()?))) {
-            complain(format_args!(
-                "{}: no file can be created there any more: {error}; the outputs will not be opened again after a \
-                 rotation; let the user of the run write in that folder",
-                folder.display()
-            ));
-        }
+        let given = start.confine(arguments)?;
+        let Some(LiveStart { notify, listener, rings }) = start.live else { unreachable!("there is an interface") };
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
         let copy = copy.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), rings[0].link()));
         let wires = Wire::all(rings, copy, watch, &requests, arguments.endless.drop_all);
@@ -337,23 +356,25 @@ pub(crate) fn inputs(
 /// What the process keeps once everything is open.
 #[cfg(target_os = "linux")]
 fn confinement(arguments: &MonitorArguments, user: Option<User>, inherited: Inherited) -> Confinement {
+    let is_live = arguments.capture.interface.is_some();
+    // Outputs are opened again on an interface alone.
     let outputs = [&arguments.outputs.eve, &arguments.capture.write];
-    // Only files are opened again, where they really are: the folder of a device has all others in it, disks among
-    // them, and links to files of other folders.
-    let files = outputs.into_iter().flatten().filter(|path| !is_standard(path) && !is_descriptor(path));
-    let files = files.filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file());
-    let mut folders_rw: Vec<PathBuf> = files.filter_map(|path| path.parent().map(Path::to_owned)).collect();
-    folders_rw.dedup();
+    let mut folders_rw = folders(outputs.into_iter().flatten().filter(|_| is_live));
     let publishing = &arguments.publishing;
     let log = publish::folder(arguments).ok().flatten().zip(publishing.sensor.as_ref());
     folders_rw.extend(log.map(|(folder, sensor)| folder.join(sensor.as_str())));
-    let mut readable = Vec::new();
-    if let Ok(Some(Place::Nats(_))) = publish::place(arguments) {
-        let Connection { nats_credentials, nats_ca, nats_cert, nats_key } = &publishing.connection;
-        readable.extend(confine::TO_CONNECT.map(PathBuf::from));
-        readable.extend([nats_credentials, nats_ca, nats_cert, nats_key].into_iter().flatten().cloned());
+    // Captures are opened one after the other.
+    let mut readable: Vec<_> = arguments.files.iter().filter(|file| !is_standard(file)).cloned().collect();
+    let inherited = if readable.iter().any(|file| is_descriptor(file)) { Inherited::default() } else { inherited };
+    let servers = matches!(publish::place(arguments), Ok(Some(Place::Nats(_))));
+    if servers {
+        readable.extend(publishing.connection.readable());
     }
-    Confinement { user, folders_rw, readable, keep_net_raw: !arguments.endless.drop_all, inherited }
+    // A screen has its keys from there, if they are not the standard input.
+    let writable = if arguments.outputs.screen { vec![PathBuf::from("/dev/tty")] } else { Vec::new() };
+    let writing = !is_live && publishing.publish.is_some();
+    let keeps = Keeps { net_raw: is_live && !arguments.endless.drop_all, reading: !is_live, writing, servers };
+    Confinement { user, folders_rw, readable, writable, keeps, inherited }
 }
 
 /// The settings of the second analysis.
@@ -614,6 +635,7 @@ mod tests {
     use super::*;
     use crate::args::{Arguments, Command};
     use clap::Parser;
+    use std::path::Path;
 
     #[test]
     fn only_folders_of_files_are_left_open() {

@@ -392,6 +392,35 @@ pub(crate) fn is_descriptor(path: &Path) -> bool {
         || ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
 }
 
+/// The folders of files that are opened again by their names: where they really are. Those of devices have all others
+/// in them, disks among them, and links to files of other folders.
+#[cfg(target_os = "linux")]
+pub(crate) fn folders<'a>(outputs: impl Iterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    let files = outputs.filter(|path| !is_standard(path) && !is_descriptor(path));
+    let files = files.filter_map(|path| path.canonicalize().ok()).filter(|path| path.is_file());
+    let mut folders: Vec<PathBuf> = files.filter_map(|path| path.parent().map(Path::to_owned)).collect();
+    folders.dedup();
+    folders
+}
+
+/// Sets the rights of all files that are made from here on, if they are given.
+pub(crate) fn set_mode(mode: Option<u16>) {
+    #[cfg(unix)]
+    if let Some(mode) = mode {
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode((0o666 & !mode).into()));
+    }
+    let _ = mode;
+}
+
+/// The folder in which a file is, or would be created; `None` for what is no file.
+#[cfg(target_os = "linux")]
+pub(crate) fn place_of(path: &Path) -> Option<PathBuf> {
+    match fs::metadata(path) {
+        Ok(facts) => path.canonicalize().ok().filter(|_| facts.is_file())?.parent().map(Path::to_owned),
+        Err(_) => place(path)?.parent().map(Path::to_owned),
+    }
+}
+
 /// The path at which a file would be created.
 fn place(path: &Path) -> Option<PathBuf> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -5,6 +5,8 @@ mod clocks;
 
 pub(crate) use clocks::Clocks;
 
+#[cfg(target_os = "linux")]
+use crate::confine::Confinement;
 use crate::exit::complain;
 use crate::sensors::{Connection, Engine, Files, NatsOptions, Place, nats_engine};
 use corelane_monitor::STEP_NS;
@@ -42,6 +44,32 @@ pub(crate) fn engine(from: &str, connection: &Connection, purpose: Purpose) -> R
             engine.map_err(|error| format!("--from: {error}"))?
         }
     })
+}
+
+/// What a process keeps that reads batches there. An aggregator makes and removes files beside them.
+#[cfg(target_os = "linux")]
+pub(crate) fn confinement(from: &str, connection: &Connection, purpose: Purpose) -> Result<Confinement, String> {
+    let mut confinement = Confinement::default();
+    match from.parse().map_err(|error| format!("--from: {error}"))? {
+        Place::Files(folder) if purpose == Purpose::Aggregate => {
+            if folder.is_dir() {
+                // Now, as the process makes no folders later.
+                Files::prepare(&folder).map_err(|error| format!("--from {from}: {error}"))?;
+                confinement.folders_rw.push(folder);
+                confinement.keeps.writing = true;
+            }
+        }
+        Place::Files(folder) => {
+            confinement.readable.push(folder);
+            confinement.keeps.reading = true;
+        }
+        Place::Nats(_) => {
+            confinement.keeps.servers = true;
+            confinement.readable.extend(connection.readable());
+            connection.warn();
+        }
+    }
+    Ok(confinement)
 }
 
 /// The clock here, in nanoseconds since the epoch.

@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
     let is_live = arguments.interface.is_some();
     let pace = speed(&arguments).filter(|speed| speed.is_finite()).map(Pace::new);
     let monitor = arguments.monitor();
-    let (job, start) = match monitor::prepare(&monitor).and_then(|job| Ok((job, Start::of(&monitor)?))) {
+    let (job, mut start) = match monitor::prepare(&monitor).and_then(|job| Ok((job, Start::of(&monitor)?))) {
         Ok(prepared) => prepared,
         Err(refusal) => return refused(refusal),
     };
@@ -104,6 +104,9 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
     let mut outputs = Outputs::on_screen(screen.clone());
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     let inputs = if monitor.demo {
+        if let Err(refusal) = start.confine_files(&monitor) {
+            return refused(refusal);
+        }
         match Demo::make(&watch) {
             Ok(Some(demo)) => Ok(vec![Input::Files(Box::new(Inputs::of("demo", demo.reader, &watch)))]),
             Ok(None) => return interrupt.exit(),

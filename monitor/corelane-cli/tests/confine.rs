@@ -18,7 +18,7 @@ fn main() {
 
 #[cfg(target_os = "linux")]
 mod cases {
-    use crate::confine::{Confinement, Given, Inherited, Protection, Refusal, User, may_create};
+    use crate::confine::{Confinement, Given, Inherited, Keeps, Protection, Refusal, User, may_create};
     use corelane::spsc;
     use corelane_monitor::eve::Events;
     use corelane_monitor::{Found, Inspection, Job, Observer, Plan, Progress, Settings};
@@ -64,6 +64,8 @@ mod cases {
         ("a_user_gives_up_what_it_has", As::Nobody, a_user),
         ("outputs_are_opened_as_another_user_and_root_comes_back", As::Root, acts_as_a_user),
         ("what_was_inherited_is_closed", As::Root, closes_what_it_inherited),
+        ("root_may_read_captures_of_others", As::Root, reads_of_others),
+        ("what_others_listen_on_is_out_of_reach", As::Root, reaches_nobody),
         ("the_program_still_works", As::Root, works),
         ("an_analysis_finds_the_same", As::Root, analyses),
         ("outputs_are_rotated", As::Root, rotates),
@@ -200,11 +202,12 @@ mod cases {
         assert_eq!(holds(&given.seccomp), has_filter, "{given}");
         if has_filter {
             check_calls();
+            check_memory();
         } else {
             eprintln!("SKIPPED: the kernel gives no seccomp: {given}");
         }
         if holds(&given.landlock) {
-            check_files(folder, given.landlock.to_string().starts_with("all rules"));
+            check_files(folder);
         } else {
             eprintln!("SKIPPED: the kernel gives no Landlock: {given}");
         }
@@ -224,6 +227,13 @@ mod cases {
         assert_eq!(nix::mount::umount("/proc"), Err(Errno::ENOSYS));
         assert_eq!(nix::sys::ptrace::traceme(), Err(Errno::ENOSYS));
         let kinds = [
+            (AddressFamily::Unix, SockType::Stream),
+            (AddressFamily::Unix, SockType::Datagram),
+            (AddressFamily::Unix, SockType::SeqPacket),
+            (AddressFamily::Inet, SockType::Stream),
+            (AddressFamily::Inet, SockType::Datagram),
+            (AddressFamily::Inet6, SockType::Stream),
+            (AddressFamily::Inet6, SockType::Datagram),
             (AddressFamily::Vsock, SockType::Stream),
             (AddressFamily::Alg, SockType::SeqPacket),
             (AddressFamily::Inet, SockType::Raw),
@@ -235,13 +245,35 @@ mod cases {
         }
         let netlink =
             |protocol| socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol).map(drop);
-        netlink(SockProtocol::NetlinkRoute).expect("the list of interfaces");
-        for protocol in [SockProtocol::NetlinkNetFilter, SockProtocol::NetlinkAudit, SockProtocol::NetlinkSockDiag] {
+        for protocol in [
+            SockProtocol::NetlinkRoute,
+            SockProtocol::NetlinkNetFilter,
+            SockProtocol::NetlinkAudit,
+            SockProtocol::NetlinkSockDiag,
+        ] {
             assert_eq!(netlink(protocol), Err(Errno::ENOSYS), "{protocol:?}");
         }
     }
 
-    fn check_files(folder: &Path, has_all: bool) {
+    /// Code that is written can never run.
+    fn check_memory() {
+        use nix::libc::{MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, mmap, mprotect};
+        let page = |protection| {
+            // SAFETY: a new page, which nothing refers to.
+            let page = unsafe { mmap(std::ptr::null_mut(), 4096, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+            if page == MAP_FAILED { Err(Errno::last()) } else { Ok(page) }
+        };
+        for protection in [PROT_EXEC, PROT_READ | PROT_EXEC, PROT_READ | PROT_WRITE | PROT_EXEC] {
+            assert_eq!(page(protection), Err(Errno::ENOSYS), "{protection}");
+        }
+        let written = page(PROT_READ | PROT_WRITE).expect("memory");
+        // SAFETY: the page is there, and stays.
+        let changed = |protection| Errno::result(unsafe { mprotect(written, 4096, protection) }).map(drop);
+        assert_eq!(changed(PROT_READ | PROT_EXEC), Err(Errno::ENOSYS));
+        assert_eq!(changed(PROT_READ), Ok(()));
+    }
+
+    fn check_files(folder: &Path) {
         let (inside, outside) = (folder.join("inside"), folder.join("outside"));
         let denied = |result: io::Result<File>| {
             assert_eq!(result.map(drop).map_err(|error| error.kind()), Err(ErrorKind::PermissionDenied));
@@ -264,11 +296,6 @@ mod cases {
         file.set_len(6).unwrap();
         assert_eq!(fs::read(inside.join("new")).unwrap(), b"a line");
         fs::remove_file(inside.join("newer")).unwrap();
-        // A port would let another program take this one's place.
-        let bound = TcpListener::bind("127.0.0.1:0").map(drop).map_err(|error| error.kind());
-        if has_all {
-            assert_eq!(bound, Err(ErrorKind::PermissionDenied));
-        }
     }
 
     fn gives_up_all(folder: &Path) {
@@ -295,7 +322,7 @@ mod cases {
     }
 
     fn keeps_net_raw(folder: &Path) {
-        let given = apply(Confinement { keep_net_raw: true, ..as_nobody(folder) });
+        let given = apply(Confinement { keeps: Keeps { net_raw: true, ..Keeps::default() }, ..as_nobody(folder) });
         assert_eq!(capability_sets(), [0, NET_RAW, NET_RAW, 0, 0]);
         assert_eq!(given.capabilities, Protection::Holds("CAP_NET_RAW".to_owned()));
         check_confined(&given, folder);
@@ -315,7 +342,7 @@ mod cases {
 
     fn a_user(folder: &Path) {
         let bounding = capability_sets()[3];
-        let given = apply(Confinement { keep_net_raw: true, ..confinement(folder) });
+        let given = apply(Confinement { keeps: Keeps { net_raw: true, ..Keeps::default() }, ..confinement(folder) });
         // There was nothing to keep, and no right to lower the bound of what is executed, which is nothing.
         assert_eq!(capability_sets(), [0, 0, 0, bounding, 0]);
         assert!(holds(&given.user));
@@ -364,7 +391,54 @@ mod cases {
         }
     }
 
-    /// What the monitor does all day.
+    /// Root's files of any user, but only the ones that are named.
+    fn reads_of_others(folder: &Path) {
+        let (uid, gid) = ids();
+        let [named, other] = ["outside/capture", "outside/other"].map(|name| folder.join(name));
+        for path in [&named, &other] {
+            fs::write(path, "a capture").unwrap();
+            std::os::unix::fs::chown(path, Some(uid), Some(gid)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let keeps = Keeps { reading: true, ..Keeps::default() };
+        let given = apply(Confinement { keeps, readable: vec![named.clone()], ..confinement(folder) });
+        assert_eq!(given.capabilities, Protection::Holds("CAP_DAC_READ_SEARCH".to_owned()));
+        check_confined(&given, folder);
+        assert_eq!(fs::read_to_string(&named).unwrap(), "a capture");
+        if holds(&given.landlock) {
+            assert_eq!(File::open(&other).unwrap_err().kind(), ErrorKind::PermissionDenied);
+            assert_eq!(append(&named).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        }
+    }
+
+    /// Sockets that only root may write to, and servers of this machine and of others.
+    fn reaches_nobody(folder: &Path) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let path = folder.join("inside/socket");
+        let local = UnixDatagram::bind(&path).unwrap();
+        local.set_nonblocking(true).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        // A socket of the service manager, which is open from before, leads there and nowhere else.
+        let manager = UnixDatagram::bind(folder.join("inside/manager")).unwrap();
+        let notify = UnixDatagram::unbound().unwrap();
+        notify.connect(folder.join("inside/manager")).unwrap();
+        let given = apply(confinement(folder));
+        check_confined(&given, folder);
+        if !holds(&given.seccomp) {
+            return;
+        }
+        assert!(TcpStream::connect(listener.local_addr().unwrap()).is_err());
+        assert!(UnixDatagram::unbound().is_err());
+        assert!(UdpSocket::bind("127.0.0.1:0").is_err());
+        assert_eq!(notify.send_to(b"x", &path).unwrap_err().raw_os_error(), Some(Errno::ENOSYS as i32));
+        assert_eq!(notify.connect(&path).unwrap_err().raw_os_error(), Some(Errno::ENOSYS as i32));
+        assert_eq!(local.recv(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        notify.send(b"READY=1").unwrap();
+        let mut heard = [0; 8];
+        assert_eq!(manager.recv(&mut heard).unwrap(), 7);
+    }
+
+    /// What the monitor does all day, with a server.
     fn works(folder: &Path) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -373,12 +447,22 @@ mod cases {
         let manager = UnixDatagram::bind_addr(&name).unwrap();
         let [connected, late] = [(); 2].map(|()| UnixDatagram::unbound().unwrap());
         connected.connect_addr(&name).unwrap();
-        let given = apply(as_nobody(folder));
+        let keeps = Keeps { servers: true, ..Keeps::default() };
+        let given = apply(Confinement { keeps, ..as_nobody(folder) });
         connected.send(b"READY=1").unwrap();
         let mut heard = [0; 16];
         assert_eq!(manager.recv(&mut heard).unwrap(), 7);
         if given.landlock.to_string().starts_with("all rules") {
             assert_eq!(late.connect_addr(&name).unwrap_err().kind(), ErrorKind::PermissionDenied);
+            // A port would let another program take this one's place.
+            assert_eq!(TcpListener::bind("127.0.0.1:0").map(drop).unwrap_err().kind(), ErrorKind::PermissionDenied);
+        }
+        // By what a server's addresses are sorted.
+        let route = Some(SockProtocol::NetlinkRoute);
+        socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, route).expect("the list of interfaces");
+        if holds(&given.seccomp) {
+            assert!(UnixDatagram::unbound().is_err());
+            check_memory();
         }
         let filters = status("Seccomp");
         // Threads that park, and are woken through the queues.

@@ -25,6 +25,8 @@ pub(crate) struct Sensors {
     pub(crate) outputs: Vec<OutputState>,
     /// Why there are no batches, if that is so.
     pub(crate) problem: Option<String>,
+    /// The protections of the process, and what the kernel gave of each.
+    pub(crate) protections: Vec<(&'static str, String)>,
 }
 
 impl Served for Sensors {
@@ -35,5 +37,9 @@ impl Served for Sensors {
         problems.extend(failing(&self.outputs));
         problems.extend(self.problem.clone());
         problems
+    }
+
+    fn protections(&self) -> &[(&'static str, String)] {
+        &self.protections
     }
 }

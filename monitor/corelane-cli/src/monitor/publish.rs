@@ -8,7 +8,7 @@ use crate::args::MonitorArguments;
 use crate::exit::{Exit, complain};
 use crate::interrupt::Interrupt;
 use crate::output::{Condition, is_standard};
-use crate::sensors::{Full, NatsOptions, Place, Sender, Spool, SpoolError};
+use crate::sensors::{Full, NatsOptions, Place, Sender, Spool, SpoolError, write_private};
 use corelane_monitor::sensors::{Header, encode};
 use corelane_monitor::{STEP_NS, Settings, StateReport, Through};
 use std::fmt::Write as _;
@@ -124,6 +124,7 @@ impl Publisher {
             Place::Nats(url) => {
                 let options = NatsOptions::new(&publishing.connection);
                 options.check(&url).map_err(|error| format!("--publish: {error}"))?;
+                publishing.connection.warn();
                 Some(Server { url, options, folder, sender: None })
             }
         };
@@ -303,7 +304,7 @@ impl Run {
     fn write(&self) -> std::io::Result<()> {
         let new = self.path.with_extension("new");
         let state = if self.is_done { "done" } else { "begun" };
-        fs::write(&new, format!("{} {state}\n{}", self.epoch, self.description))?;
+        write_private(&new, format!("{} {state}\n{}", self.epoch, self.description))?;
         fs::rename(new, &self.path)
     }
 }

@@ -9,7 +9,7 @@ use super::engine::{
     Engine, EngineError, FRESH, Positions, Read, Snapshot, cover_all, put_positions, read_position, read_snapshot,
     shards_name, shards_of, snapshot_head, take_positions,
 };
-use super::log::{AGGREGATORS, Log, entries, is_sensor_name, trim};
+use super::log::{AGGREGATORS, Log, create_folders, entries, is_sensor_name, private, trim};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -122,6 +122,14 @@ impl Files {
     }
 }
 
+impl Files {
+    /// Makes the folder of the snapshots.
+    pub(crate) fn prepare(folder: &Path) -> Result<(), EngineError> {
+        let folder = folder.join(AGGREGATORS);
+        create_folders(&folder).map_err(|error| EngineError::Io(folder, error))
+    }
+}
+
 impl Engine for Files {
     fn load(&mut self, shards: RangeInclusive<u8>) -> Result<Option<Snapshot>, EngineError> {
         let path = self.snapshot_path(&shards);
@@ -203,8 +211,8 @@ impl Engine for Files {
         let head = snapshot_head(&self.position(), snapshot);
         let folder = self.folder.join(AGGREGATORS);
         let store = || {
-            fs::create_dir_all(&folder)?;
-            let mut file = File::create(&beside)?;
+            create_folders(&folder)?;
+            let mut file = private().write(true).create(true).truncate(true).open(&beside)?;
             file.write_all(&head)?;
             file.write_all(snapshot)?;
             // The batches before it go next, and would not come back after a power loss.

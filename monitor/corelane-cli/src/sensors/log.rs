@@ -30,8 +30,8 @@
 //! It is damage if a whole record follows it, or a later segment: the writer begins one only behind whole records.
 
 use corelane_monitor::sensors::{MOST_BYTES, SensorName};
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The longest batch, in bytes.
@@ -151,6 +151,31 @@ pub(super) fn segments(folder: &Path) -> io::Result<Vec<Segment>> {
     Ok(segments)
 }
 
+/// Options of files that no other user reads, writes or locks: batches say who has tried what.
+pub(super) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Makes a folder that no other user enters, with those that it is in, unless they are there.
+pub(super) fn create_folders(path: &Path) -> io::Result<()> {
+    // A process that has given up its rights cannot even ask.
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
+/// Writes such a file anew.
+pub(crate) fn write_private(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    private().write(true).create(true).truncate(true).open(path)?.write_all(bytes.as_ref())
+}
+
 /// Removes a file that may have gone already.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
@@ -169,7 +194,7 @@ pub(super) fn trim(folder: &Path, epoch: u64, sequence: u64) -> io::Result<()> {
     mark[16..].copy_from_slice(&checksum.to_le_bytes());
     // Not the sensor that has gone for good, and whose folder was removed, comes back by this.
     if trimmed(folder) < Some((epoch, sequence)) && folder.exists() {
-        fs::write(folder.join("trimmed"), mark)?;
+        write_private(&folder.join("trimmed"), mark)?;
     }
     let segments = segments(folder)?;
     let last = segments.iter().rposition(|segment| segment.length > HEADER).unwrap_or(0);

@@ -46,7 +46,7 @@ pub(crate) use self::{
     connection::Connection,
     engine::{Engine, EngineError, Place, Read, shards_name},
     files::Files,
-    log::is_sensor_name,
+    log::{is_sensor_name, write_private},
     nats::{NatsOptions, Sender, engine as nats_engine},
     spool::{Full, Spool, SpoolError},
 };

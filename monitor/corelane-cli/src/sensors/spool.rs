@@ -1,8 +1,8 @@
 //! The writer of a sensor's log: what was appended is there after the process was killed, and the disk has a bound.
 
 use super::log::{
-    Beginning, Found, HEADER, MOST_BATCH, RECORD, Segment, beginning, epoch_path, find, header, is_sensor_name, record,
-    remove, segment_path, segments, trimmed,
+    Beginning, Found, HEADER, MOST_BATCH, RECORD, Segment, beginning, create_folders, epoch_path, find, header,
+    is_sensor_name, private, record, remove, segment_path, segments, trimmed,
 };
 use std::fmt::{self, Display};
 use std::fs::{self, File, OpenOptions};
@@ -75,7 +75,7 @@ impl Spool {
         }
         let folder = folder.join(sensor);
         let failed = |error| SpoolError::Io(folder.clone(), error);
-        fs::create_dir_all(&folder).map_err(failed)?;
+        create_folders(&folder).map_err(failed)?;
         let lock = lock(&folder)?;
         let found = segments(&folder).map_err(failed)?;
         // A process that has given up its rights leaves empty ones behind.
@@ -173,7 +173,7 @@ impl Spool {
         }
         // Now, as a process that has given up its rights makes no folders.
         let path = epoch_path(&self.folder, epoch);
-        fs::create_dir_all(&path).map_err(|error| SpoolError::Io(path, error))?;
+        create_folders(&path).map_err(|error| SpoolError::Io(path, error))?;
         self.next = Some((epoch, 0));
         self.open = None;
         Ok(())
@@ -265,11 +265,10 @@ impl Spool {
             let failed = |error| SpoolError::Io(path.clone(), error);
             let folder = epoch_path(&self.folder, epoch);
             if !folder.is_dir() {
-                fs::create_dir_all(folder).map_err(failed)?;
+                create_folders(&folder).map_err(failed)?;
             }
             // It may be there, without a record: that of a process that was killed, or a disk that was full.
-            let mut options = OpenOptions::new();
-            let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            let file = private().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
             self.newest = self.newest.max(Some(epoch));
             let segment = Segment { epoch, first: sequence, length: 0, path };
             self.open = Some(Open { segment, file, is_torn: true });
@@ -345,7 +344,7 @@ fn count(segment: &Segment, behind: Option<(u64, u64)>) -> io::Result<u64> {
 /// Locks the folder for as long as the file is open.
 fn lock(folder: &Path) -> Result<File, SpoolError> {
     let path = folder.join("lock");
-    let mut options = OpenOptions::new();
+    let mut options = private();
     options.write(true).create(true).truncate(false);
     // No other handle there may be.
     #[cfg(windows)]
@@ -355,6 +354,9 @@ fn lock(folder: &Path) -> Result<File, SpoolError> {
         Err(error) if error.raw_os_error() == Some(32) => return Err(SpoolError::Locked(folder.into())),
         file => file.map_err(|error| SpoolError::Io(path.clone(), error))?,
     };
+    // Whoever may read it may lock it, and so may end this sensor: one of an earlier version too.
+    #[cfg(unix)]
+    let _ = file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600));
     match crate::output::lock(&file) {
         Ok(true) => Ok(file),
         Ok(false) => Err(SpoolError::Locked(folder.into())),

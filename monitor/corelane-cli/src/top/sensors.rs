@@ -31,6 +31,10 @@ const TRIES: u32 = 3;
 
 /// Runs the command.
 pub(super) fn run(from: &str, arguments: &TopArguments, interrupt: &Interrupt) -> Exit {
+    #[cfg(target_os = "linux")]
+    if let Err(refusal) = confine(from, arguments) {
+        return refused(refusal);
+    }
     let engine = match sensor_input::engine(from, &arguments.watching.connection, Purpose::Look) {
         Ok(engine) => engine,
         Err(refusal) => return refused(refusal),
@@ -40,6 +44,15 @@ pub(super) fn run(from: &str, arguments: &TopArguments, interrupt: &Interrupt) -
     on_screen(&screen, true, None, interrupt, || {
         look.go(interrupt).inspect_err(|error| complain(format_args!("--from {from}: {error}"))).ok()
     })
+}
+
+/// Gives up what a look does not need, before the first thread.
+#[cfg(target_os = "linux")]
+fn confine(from: &str, arguments: &TopArguments) -> Result<(), String> {
+    let mut confinement = sensor_input::confinement(from, &arguments.watching.connection, Purpose::Look)?;
+    confinement.writable.push("/dev/tty".into());
+    confinement.inherited = crate::confine::Inherited::find();
+    confinement.apply().map(drop).map_err(|error| error.to_string())
 }
 
 /// What the options say where no stored state does.

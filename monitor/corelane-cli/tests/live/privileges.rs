@@ -159,3 +159,141 @@ fn what_the_run_was_started_with_is_used_by_its_number_and_closed() {
         }
     });
 }
+
+/// What the kernel says of a process that has given up its rights.
+#[track_caller]
+fn is_confined(id: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    status.contains("\nNoNewPrivs:\t1\n") && status.contains("\nSeccomp:\t2\n")
+}
+
+/// Whatever reads what strangers send: also a capture from a file, a pipe or many sensors.
+#[test]
+fn all_commands_give_up_their_rights() {
+    inside("privileges::all_commands_give_up_their_rights", || {
+        pair(0);
+        let folder = Folder::new();
+        let batches = folder.path("batches");
+        fs::create_dir(&batches).unwrap();
+        let from = format!("file:{}", batches.display());
+        // Each of them waits for something.
+        let pipe = folder.path("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+        let pipe = pipe.to_str().unwrap();
+        let commands: [&[&str]; 5] = [
+            &["monitor", "--quiet", pipe],
+            &["monitor", "--quiet", "--continuous", "--sensor", "a", "--publish", &from, pipe],
+            &["monitor", "--quiet", "-i", "b0"],
+            &["aggregate", "--from", &from],
+            &["gen", "--quiet", "-n", "1G", "/dev/null"],
+        ];
+        for arguments in commands {
+            let mut child = corelane(arguments).spawn().unwrap();
+            wait_for(&format!("{arguments:?} is confined"), || is_confined(child.id()).then_some(()));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    });
+}
+
+/// The bits of rights of all users but the owner, of all that is below.
+fn for_others(path: &Path) -> Vec<(PathBuf, u32)> {
+    let facts = fs::symlink_metadata(path).unwrap();
+    let mut all = vec![(path.to_owned(), facts.permissions().mode() & 0o077)];
+    if facts.is_dir() {
+        all.extend(fs::read_dir(path).unwrap().flat_map(|entry| for_others(&entry.unwrap().path())));
+    }
+    all
+}
+
+#[test]
+fn batches_states_and_locks_are_their_owners_alone() {
+    inside("privileges::batches_states_and_locks_are_their_owners_alone", || {
+        pair(0);
+        let folder = Folder::new();
+        let batches = folder.path("batches");
+        let from = format!("file:{}", batches.display());
+        // One of an earlier version, which others can lock.
+        fs::create_dir_all(batches.join("a")).unwrap();
+        fs::write(batches.join("a/lock"), "").unwrap();
+        open_to_all(&batches.join("a/lock"), 0o644);
+        open_to_all(&batches.join("a"), 0o700);
+        open_to_all(&batches, 0o700);
+        for sensor in ["a", "b"] {
+            let live = Live::start(0, ["--publish", &from, "--sensor", sensor, "--stats-interval", "1s"]);
+            sending(0, |sender| (0..30).for_each(|number| sender.send(&query(number))));
+            live.wait_until_received(30);
+            live.stop().code(0);
+        }
+        // Root's aggregator reads those of all users.
+        let sensor = batches.join("a");
+        for (path, _) in for_others(&sensor) {
+            chown(path, Some(id()), Some(id())).unwrap();
+        }
+        let eve = folder.path("eve.json");
+        let mut command = corelane(["aggregate", "--from", &from, "--expect", "a,b", "--eve"]);
+        let mut aggregator = command.arg(&eve).args(["--snapshot-interval", "1s"]).spawn().unwrap();
+        wait_for("both sensors", || fs::metadata(sensor.join("trimmed")).is_ok().then_some(()));
+        wait_for("a state", || batches.join("aggregators/0-255.snapshot").exists().then_some(()));
+        aggregator.kill().unwrap();
+        aggregator.wait().unwrap();
+        let all = for_others(&batches);
+        assert!(all.iter().any(|(path, _)| path.ends_with("lock")) && all.len() > 8, "{all:?}");
+        assert_eq!(all.into_iter().filter(|(_, bits)| *bits != 0).collect::<Vec<_>>(), []);
+    });
+}
+
+#[test]
+fn outputs_have_the_rights_that_were_given() {
+    inside("privileges::outputs_have_the_rights_that_were_given", || {
+        pair(0);
+        let folder = Folder::new();
+        let paths = ["eve.json", "tee.pcapng", "timing.json"].map(|name| folder.path(name));
+        let [eve, tee, timing] = paths.each_ref().map(|path| path.to_str().unwrap());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for given in [0o600, 0o640, 0o664] {
+            let outputs = ["--eve", eve, "--write", tee, "--timing", timing, "--output-mode", &format!("{given:o}")]
+                .map(str::to_owned);
+            let live = Live::start(0, outputs.each_ref().map(String::as_str));
+            // After a rotation too.
+            fs::rename(eve, folder.path("old")).unwrap();
+            live.signal(Signal::HUP);
+            wait_for("a new file", || paths[0].exists().then_some(()));
+            live.stop().code(0);
+            assert_eq!(paths.each_ref().map(|path| mode(path)), [given; 3]);
+            paths.iter().for_each(|path| fs::remove_file(path).unwrap());
+        }
+    });
+}
+
+#[test]
+fn secrets_that_others_can_read_are_said() {
+    inside("privileges::secrets_that_others_can_read_are_said", || {
+        pair(0);
+        let folder = Folder::new();
+        let (key, cert) = (folder.file("key.pem", "no key"), folder.file("cert.pem", "no certificate"));
+        let spool = folder.path("spool");
+        for (mode, is_said) in [(0o644, true), (0o640, false), (0o600, false)] {
+            open_to_all(&key, mode);
+            let mut command =
+                corelane(["monitor", "--quiet", "-i", "b0", "--sensor", "a", "--publish", "tls://127.0.0.1:1"]);
+            let mut child = command
+                .arg("--spool")
+                .arg(&spool)
+                .arg("--nats-key")
+                .arg(&key)
+                .arg("--nats-cert")
+                .arg(&cert)
+                .spawn()
+                .unwrap();
+            wait_for("it is confined", || is_confined(child.id()).then_some(()));
+            child.kill().unwrap();
+            let said = String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap();
+            assert_eq!(
+                said.contains("--nats-key ") && said.contains("all users can read it (mode 0644)"),
+                is_said,
+                "{said}"
+            );
+        }
+    });
+}
