@@ -85,6 +85,7 @@ fn planted_as(probe: Option<Probe>, found: &Alert) -> Option<synth::Alert> {
     let scanned = match *found {
         Alert::Vertical { destination, .. } => Scanned::Vertical { destination },
         Alert::Horizontal { port, .. } => Scanned::Horizontal { port },
+        Alert::Block { .. } => return None,
     };
     Some(synth::Alert { probe, source: found.source(), scanned, count: found.count(), time_ns: found.time_ns() })
 }

@@ -2,6 +2,7 @@
 //! other than SYNs have groups by their kind too.
 
 use crate::hash::HashKeys;
+use crate::settings::Settings;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -23,6 +24,21 @@ pub(crate) struct Groups<K> {
     threshold: u64,
     with_members: bool,
     groups: HashMap<K, Group, HashKeys>,
+}
+
+impl Group {
+    /// Whether the answers do not outweigh the failures.
+    fn weighs(&self) -> bool {
+        self.count > (ONE_OF - 1) * self.answered
+    }
+}
+
+/// The failed port of a host from which on they count for a block: few hosts have so many that are asked for.
+pub(crate) const BLOCK_FROM: u64 = 5;
+
+/// More of those than this, of one source, are a block.
+pub(crate) fn block_threshold(settings: &Settings) -> u64 {
+    settings.vertical_threshold.max(settings.horizontal_threshold).saturating_mul(2)
 }
 
 /// A group is no scan if at least one of so many of its probes was answered.
@@ -88,16 +104,25 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         }
     }
 
+    /// The groups of hosts that are no scan and count for a [block](BLOCK_FROM), with those times of theirs that do.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&K, Vec<u64>)> {
+        self.groups.iter().filter(|(_, group)| group.count <= self.threshold && group.weighs()).filter_map(
+            |(key, group)| {
+                let mut times = group.smallest.clone().into_sorted_vec();
+                (times.len() as u64 >= BLOCK_FROM).then(|| (key, times.split_off(BLOCK_FROM as usize - 1)))
+            },
+        )
+    }
+
     /// The scans among the groups, in no particular order. Forgets all groups.
     pub(crate) fn drain_scans(&mut self) -> impl Iterator<Item = Scan<K>> {
         let threshold = self.threshold;
-        self.groups
-            .drain()
-            .filter(move |(_, group)| group.count > threshold && group.count > (ONE_OF - 1) * group.answered)
-            .filter_map(|(key, group)| {
+        self.groups.drain().filter(move |(_, group)| group.count > threshold && group.weighs()).filter_map(
+            |(key, group)| {
                 let members = group.members.into_sorted_vec().into_iter().map(|(_, member)| member).collect();
                 Some(Scan { key, count: group.count, time_ns: *group.smallest.peek()?, members })
-            })
+            },
+        )
     }
 }
 

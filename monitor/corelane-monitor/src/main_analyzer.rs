@@ -1,9 +1,9 @@
 //! The third stage: the global analysis.
 
 use crate::dispatch::Dispatcher;
-use crate::groups::{Groups, Scan};
+use crate::groups::{Groups, Scan, block_threshold};
 use crate::hash::HashKeys;
-use crate::partial_result::PartialResult;
+use crate::partial_result::{BlockPart, PartialResult};
 use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan, Report, SourceCounts};
 use crate::settings::Settings;
@@ -33,11 +33,16 @@ pub struct MainAnalyzer {
     /// The number of sources to list, if they are counted.
     top_sources: Option<usize>,
     talkers: Talkers,
+    /// The failures of each source and kind that count for a block: times and hosts.
+    blocks: HashMap<(IpAddr, Option<Probe>), TimesAndHosts, HashKeys>,
+    block_threshold: u64,
     /// The tunnels of hosts.
     through: Vec<Through>,
     keys: HashKeys,
     report: Report,
 }
+
+type TimesAndHosts = Vec<(u64, IpAddr)>;
 
 /// Groups of failures, with their members where these may have come through tunnels.
 fn groups<K: Hash + Eq + Copy>(settings: &Settings, keys: HashKeys) -> Groups<K> {
@@ -60,6 +65,8 @@ impl MainAnalyzer {
             sources_v6: HashMap::with_hasher(keys),
             top_sources: settings.counting.map(|counting| counting.top),
             talkers: Talkers::new(settings.top, keys),
+            blocks: HashMap::with_hasher(keys),
+            block_threshold: block_threshold(settings),
             through: Vec::new(),
             keys,
             report: Report::default(),
@@ -120,6 +127,9 @@ impl MainAnalyzer {
         report.failed_attempts += result.rejected + result.unanswered;
         report.alerts.extend(result.alerts);
         report.probe_scans.extend(result.probe_scans);
+        for BlockPart { of, destination, times } in result.blocks {
+            self.blocks.entry(of).or_default().extend(times.into_iter().map(|time_ns| (time_ns, destination)));
+        }
         self.answered_v4.extend(result.answered_v4);
         self.answered_v6.extend(result.answered_v6);
         self.talkers.merge(result.talkers);
@@ -164,6 +174,21 @@ impl MainAnalyzer {
         for (members, found) in of_probes.chain(probes(&mut self.probes_v6, self.answered_v6)) {
             note(&found.scan, Some(found.probe), &members);
             report.probe_scans.push(found);
+        }
+        // A source that has other scans of a kind is known already.
+        report.alerts.iter().for_each(|scan| drop(self.blocks.remove(&(scan.source(), None))));
+        report.probe_scans.iter().for_each(|found| drop(self.blocks.remove(&(found.scan.source(), Some(found.probe)))));
+        for ((source, probe), mut failures) in self.blocks {
+            failures.sort_unstable();
+            let crossing = usize::try_from(self.block_threshold).ok().and_then(|crossing| failures.get(crossing));
+            let Some(&(time_ns, _)) = crossing else { continue };
+            let scan = Alert::Block { source, count: failures.len() as u64, time_ns };
+            let hosts = failures.iter().take_while(|failure| failure.0 <= time_ns).map(|failure| failure.1);
+            note(&scan, probe, &Vec::from_iter(hosts));
+            match probe {
+                None => report.alerts.push(scan),
+                Some(probe) => report.probe_scans.push(ProbeScan { probe, scan }),
+            }
         }
         report.alerts.sort_unstable_by_key(Alert::order);
         report.probe_scans.sort_unstable_by_key(ProbeScan::order);

@@ -1,8 +1,10 @@
 //! The message from a SubAnalyzer to the MainAnalyzer when the capture is over.
 
+use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan};
 use crate::room::Refused;
 use crate::talkers::Talkers;
+use std::net::IpAddr;
 
 /// The results of a [`SubAnalyzer`](crate::SubAnalyzer), which the [`MainAnalyzer`](crate::MainAnalyzer) joins.
 #[derive(Clone, Debug)]
@@ -22,10 +24,21 @@ pub struct PartialResult {
     pub(crate) evicted_failures: u64,
     pub(crate) alerts: Vec<Alert>,
     pub(crate) probe_scans: Vec<ProbeScan>,
+    pub(crate) blocks: Vec<BlockPart>,
     /// Source and port of each UDP key that was answered.
     pub(crate) answered_v4: Vec<(u32, u16)>,
     pub(crate) answered_v6: Vec<(u128, u16)>,
     pub(crate) talkers: Talkers,
+}
+
+/// What a host counts for a block.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockPart {
+    /// Source and kind of probes.
+    pub(crate) of: (IpAddr, Option<Probe>),
+    pub(crate) destination: IpAddr,
+    /// The times of failures.
+    pub(crate) times: Vec<u64>,
 }
 
 impl PartialResult {
@@ -44,6 +57,7 @@ impl PartialResult {
             evicted_failures: 0,
             alerts: Vec::new(),
             probe_scans: Vec::new(),
+            blocks: Vec::new(),
             answered_v4: Vec::new(),
             answered_v6: Vec::new(),
             talkers,

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// A scan.
 ///
-/// As JSON its first key is `kind`, `"vertical"` or `"horizontal"`.
+/// As JSON its first key is `kind`: `"vertical"`, `"horizontal"` or `"block"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Alert {
@@ -42,40 +42,52 @@ pub enum Alert {
         /// The time of the failure that crossed the threshold, in order of time; nanoseconds since the epoch.
         time_ns: u64,
     },
+    /// One source failed at several ports of several destinations, of each at fewer than make a scan of their own.
+    Block {
+        /// The scanner.
+        source: IpAddr,
+        /// The number of distinct ports of distinct destinations, without the first four of each destination.
+        count: u64,
+        /// The time of the failure that crossed the threshold, in order of time; nanoseconds since the epoch.
+        time_ns: u64,
+    },
 }
 
 impl Alert {
     /// The time at which the threshold was crossed, in nanoseconds since the epoch.
     pub fn time_ns(&self) -> u64 {
         match *self {
-            Alert::Vertical { time_ns, .. } | Alert::Horizontal { time_ns, .. } => time_ns,
+            Alert::Vertical { time_ns, .. } | Alert::Horizontal { time_ns, .. } | Alert::Block { time_ns, .. } => {
+                time_ns
+            }
         }
     }
 
     /// The scanner.
     pub fn source(&self) -> IpAddr {
         match *self {
-            Alert::Vertical { source, .. } | Alert::Horizontal { source, .. } => source,
+            Alert::Vertical { source, .. } | Alert::Horizontal { source, .. } | Alert::Block { source, .. } => source,
         }
     }
 
     /// The number of distinct ports or destinations.
     pub fn count(&self) -> u64 {
         match *self {
-            Alert::Vertical { count, .. } | Alert::Horizontal { count, .. } => count,
+            Alert::Vertical { count, .. } | Alert::Horizontal { count, .. } | Alert::Block { count, .. } => count,
         }
     }
 
-    /// `vertical` or `horizontal`.
+    /// `vertical`, `horizontal` or `block`.
     pub fn kind(&self) -> &'static str {
         match self {
             Alert::Vertical { .. } => "vertical",
             Alert::Horizontal { .. } => "horizontal",
+            Alert::Block { .. } => "block",
         }
     }
 
     pub(crate) fn set_count(&mut self, now: u64) {
-        let (Alert::Vertical { count, .. } | Alert::Horizontal { count, .. }) = self;
+        let (Alert::Vertical { count, .. } | Alert::Horizontal { count, .. } | Alert::Block { count, .. }) = self;
         *count = now;
     }
 
@@ -83,28 +95,31 @@ impl Alert {
     pub fn destination(&self) -> Option<IpAddr> {
         match *self {
             Alert::Vertical { destination, .. } => Some(destination),
-            Alert::Horizontal { .. } => None,
+            Alert::Horizontal { .. } | Alert::Block { .. } => None,
+        }
+    }
+
+    /// The scanned port of a horizontal scan.
+    pub fn port(&self) -> Option<u16> {
+        match *self {
+            Alert::Horizontal { port, .. } => Some(port),
+            Alert::Vertical { .. } | Alert::Block { .. } => None,
         }
     }
 
     /// What tells it apart from the other scans of a whole capture, with the kind of its probes.
     pub fn name(&self, probe: Option<Probe>) -> ScanName {
-        let port = if let Alert::Horizontal { port, .. } = *self { port } else { 0 };
-        (probe, self.source(), self.destination(), port)
+        (probe, self.source(), self.destination(), self.port())
     }
 
     /// The order: by time, kind, source, and destination or port. Addresses: IPv4 before IPv6, then as numbers.
     pub(crate) fn order(&self) -> impl Ord + use<> {
-        let (destination, port) = match *self {
-            Alert::Vertical { destination, .. } => (Some(destination), 0),
-            Alert::Horizontal { port, .. } => (None, port),
-        };
-        (self.time_ns(), self.kind(), self.source(), destination, port)
+        (self.time_ns(), self.kind(), self.source(), self.destination(), self.port())
     }
 }
 
 /// Kind of probes, source, destination and port of a scan.
-pub type ScanName = (Option<Probe>, IpAddr, Option<IpAddr>, u16);
+pub type ScanName = (Option<Probe>, IpAddr, Option<IpAddr>, Option<u16>);
 
 /// A scan by other probes than SYNs.
 ///

@@ -181,7 +181,7 @@ impl Report {
         let all = || self.alerts.iter().chain(self.probe_scans.iter().map(|found| &found.scan));
         let times = || all().map(|alert| Timestamp::of(alert.time_ns()));
         let day = times().next().map(|first| first.date()).filter(|day| times().all(|time| time.date() == *day));
-        let kinds = [("vertical", "host", "ports"), ("horizontal", "port", "hosts")];
+        let kinds = [("vertical", "host", "ports"), ("horizontal", "port", "hosts"), ("block", "", "ports")];
         let probes = std::iter::once(None).chain(Probe::ALL.map(Some));
         for (probe, (kind, target, unit)) in probes.flat_map(|probe| kinds.map(|kind| (probe, kind))) {
             let of_kind = || {
@@ -198,6 +198,7 @@ impl Report {
                 let target = match alert {
                     Alert::Vertical { destination, .. } => left(destination),
                     Alert::Horizontal { port, .. } => right(port),
+                    Alert::Block { .. } => left(""),
                 };
                 let time = if day.is_some() { time.time() } else { format!("{} {}", time.date(), time.time()) };
                 row([left(time), left(alert.source()), target, number(alert.count())])
@@ -231,6 +232,10 @@ impl Display for ScanEvent {
             Alert::Horizontal { port, .. } => {
                 write!(f, "of port {port} by {source}")?;
                 "host"
+            }
+            Alert::Block { .. } => {
+                write!(f, "by {source}")?;
+                "port"
             }
         };
         if let Some(tunnel) = &self.tunnel {

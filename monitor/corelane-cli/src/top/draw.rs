@@ -278,11 +278,7 @@ const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 fn subject_of(event: &ScanEvent) -> Subject {
     let alert = &event.scan;
-    let (host, port) = match *alert {
-        Alert::Vertical { destination, .. } => (Some(destination), None),
-        Alert::Horizontal { port, .. } => (None, Some(port)),
-    };
-    Subject::Scan(alert.source(), alert.time_ns(), host, port)
+    Subject::Scan(alert.source(), alert.time_ns(), alert.destination(), alert.port())
 }
 
 /// The least width and height of a screen.
@@ -808,12 +804,15 @@ fn story(event: &ScanEvent, model: &Model) -> (String, bool) {
         Alert::Horizontal { source, port, .. } => {
             format!("{source} scans {carrier} port {port} of {count} hosts{by}")
         }
+        Alert::Block { source, .. } => format!("{source} scans {count} {carrier} ports of several hosts{by}"),
     };
     let (answers, are_more) = model.answers(event);
     if !answers.is_empty() {
         let open = match event.scan {
             Alert::Vertical { .. } => list(answers.iter().map(|service| text::port(service.port))),
-            Alert::Horizontal { .. } => list(answers.iter().map(|service| service.host.to_string())),
+            Alert::Horizontal { .. } | Alert::Block { .. } => {
+                list(answers.iter().map(|service| service.host.to_string()))
+            }
         };
         text = format!("{text}, open: {open}{}", if are_more { " and more" } else { "" });
     }
@@ -1058,7 +1057,7 @@ mod tests {
     /// That scan, over at this time, with so many failures, of which so many are of different ports.
     fn over(event: &ScanEvent, last_s: u64, failures: u64, distinct: u64) -> ScanEvent {
         let mut scan = event.scan.clone();
-        let (Alert::Vertical { count, .. } | Alert::Horizontal { count, .. }) = &mut scan;
+        let (Alert::Vertical { count, .. } | Alert::Horizontal { count, .. } | Alert::Block { count, .. }) = &mut scan;
         *count = failures;
         ScanEvent { scan, distinct, state: ScanState::Ended { last_ns: last_s * SECOND }, ..event.clone() }
     }

@@ -264,6 +264,8 @@ impl Model {
             .filter(|service| match event.scan {
                 Alert::Vertical { destination, .. } => service.host == destination,
                 Alert::Horizontal { port, .. } => service.port.number == port,
+                // What answered of all that the source asked for says little of these.
+                Alert::Block { .. } => false,
             })
             .collect();
         found.sort_unstable();
@@ -281,6 +283,7 @@ impl Model {
         match event.scan {
             Alert::Vertical { destination, .. } => subject.hosts.push(destination),
             Alert::Horizontal { port, .. } => subject.ports.push(port),
+            Alert::Block { .. } => {}
         }
         let probe = event.probe.map_or("syn".to_owned(), |probe| probe.to_string().to_lowercase());
         subject.protocols = vec!["scan".to_owned(), event.scan.kind().to_owned(), probe];

@@ -35,7 +35,7 @@ mod sources;
 use crate::groups::Groups;
 use crate::hash::HashKeys;
 use crate::key::Key;
-use crate::partial_result::PartialResult;
+use crate::partial_result::{BlockPart, PartialResult};
 use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan};
 use crate::room::{Refused, Room};
@@ -500,6 +500,11 @@ impl<A: Family> Tables<A> {
                     groups.add((source, destination), time_ns, || destination.ip());
                 }
             }
+            result.blocks.extend(groups.parts().map(|(&(source, destination), times)| BlockPart {
+                of: (source.ip(), None),
+                destination: destination.ip(),
+                times,
+            }));
             result.alerts.extend(groups.drain_scans().map(|scan| Alert::Vertical {
                 source: scan.key.0.ip(),
                 destination: scan.key.1.ip(),
@@ -530,6 +535,11 @@ impl<A: Family> Tables<A> {
                     common.outbox.push(A::sent_report(entry.key(), bytes, connections));
                 }
             }
+            result.blocks.extend(probe_groups.parts().map(|(&(probe, source, destination), times)| BlockPart {
+                of: (source.ip(), Some(probe)),
+                destination: destination.ip(),
+                times,
+            }));
             result.probe_scans.extend(probe_groups.drain_scans().map(|scan| {
                 let (probe, source, destination) = scan.key;
                 let (source, destination) = (source.ip(), destination.ip());

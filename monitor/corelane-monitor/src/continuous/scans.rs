@@ -73,6 +73,19 @@ type Key = (IpAddr, Option<Probe>, Target);
 enum Target {
     Host(IpAddr),
     Port(u16),
+    /// Several ports of several hosts, of which its members are hosts.
+    Block,
+}
+
+/// What a failure is for a group.
+#[derive(Clone, Copy, Debug)]
+enum Failed {
+    /// One that changes nothing: it is known, or its scan is, or answers outweigh it.
+    Known,
+    /// One more, and there are so many now.
+    Counted(usize),
+    /// That by which the group is a scan.
+    Found,
 }
 
 /// The member of a group: what its target leaves open.
@@ -108,6 +121,7 @@ struct Quiet {
 #[derive(Debug)]
 pub(crate) struct Scans {
     thresholds: [usize; 2],
+    block_threshold: usize,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
@@ -145,6 +159,7 @@ impl Scans {
         let most_groups = crate::room::groups(settings);
         Scans {
             thresholds: [threshold(settings.vertical_threshold), threshold(settings.horizontal_threshold)],
+            block_threshold: threshold(groups::block_threshold(settings)),
             continuous: *continuous,
             groups: HashMap::with_hasher(HashKeys::random()),
             due: BTreeMap::new(),
@@ -301,13 +316,9 @@ impl Scans {
                     let tunnel = self.tunnels.of(source, report.destination(), step_of(time_ns));
                     let through =
                         tunnel.map(|tunnel| Through { source, destination: report.destination(), time_ns, tunnel });
-                    self.failed(
-                        (source, probe, target),
-                        (member, through),
-                        [time_ns, report.sent_ns()],
-                        threshold,
-                        events,
-                    );
+                    let (key, times) = ((source, probe, target), [time_ns, report.sent_ns()]);
+                    let failed = self.failed(key, (member, through), times, threshold, events);
+                    self.block(key, through, times, failed, events);
                 }
                 Content::Answered(probe) => {
                     if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
@@ -327,7 +338,7 @@ impl Scans {
         [time_ns, sent_ns]: [u64; 2],
         threshold: usize,
         events: &mut Vec<ScanEvent>,
-    ) {
+    ) -> Failed {
         let (forget_s, suppress_s) = (self.continuous.forget_s, self.continuous.suppress_s);
         let queue = &mut self.due;
         let group = self.groups.entry(key).or_insert_with(|| {
@@ -339,11 +350,11 @@ impl Scans {
             quiet.count += 1;
             quiet.distinct += u64::from(!self.continuous.forgets(step_of(time_ns), quiet.first_ns));
             quiet.last_ns = quiet.last_ns.max(sent_ns);
-            return;
+            return Failed::Known;
         }
         group.forget(step_of(time_ns), &self.continuous);
-        if group.failures.iter().any(|&(_, known)| known == member) {
-            return;
+        if key.2 != Target::Block && group.failures.iter().any(|&(_, known)| known == member) {
+            return Failed::Known;
         }
         if group.failures.len() > threshold {
             group.failures.pop_front();
@@ -353,8 +364,11 @@ impl Scans {
         if group.through.is_none() {
             group.through = through.map(Box::new);
         }
-        if group.failures.len() <= threshold || group.failures.len() <= FAILURES_TO_ONE * group.answers.len() {
-            return;
+        if group.failures.len() <= FAILURES_TO_ONE * group.answers.len() {
+            return Failed::Known;
+        }
+        if group.failures.len() <= threshold {
+            return Failed::Counted(group.failures.len());
         }
         let count = group.failures.len() as u64;
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
@@ -366,6 +380,44 @@ impl Scans {
         queue.entry(group.due).or_default().push(key);
         self.found[usize::from(key.1.is_some())] += 1;
         events.extend(group.event(key, ScanState::Found));
+        Failed::Found
+    }
+
+    /// Counts a failure of a group of a host for the block of its source, and gives up what scans have on their own.
+    fn block(
+        &mut self,
+        (source, probe, target): Key,
+        through: Option<Through>,
+        times: [u64; 2],
+        failed: Failed,
+        events: &mut Vec<ScanEvent>,
+    ) {
+        let key = (source, probe, Target::Block);
+        match failed {
+            Failed::Known => {}
+            Failed::Found => {
+                if let Some(block) = self.groups.get_mut(&key) {
+                    let is_other = |member| matches!(target, Target::Host(_)) && member != target;
+                    block.failures.retain(|&(_, member)| is_other(member));
+                }
+            }
+            Failed::Counted(ports) => {
+                let from = groups::BLOCK_FROM as usize;
+                if !matches!(target, Target::Host(_)) || ports < from {
+                    return;
+                }
+                // A port that fails again after a while counts once.
+                if let Some(block) = self.groups.get_mut(&key) {
+                    let of_host = block.failures.iter().filter(|(_, member)| *member == target);
+                    if of_host.count() > ports - from
+                        && let Some(first) = block.failures.iter().position(|(_, member)| *member == target)
+                    {
+                        block.failures.remove(first);
+                    }
+                }
+                self.failed(key, (target, through), times, self.block_threshold, events);
+            }
+        }
     }
 
     /// Looks at a group that is due at the end of this step: forgets failures, and removes it if none are left.
@@ -430,6 +482,7 @@ impl Scans {
         let target = match event.scan {
             Alert::Vertical { destination, .. } => Target::Host(destination),
             Alert::Horizontal { port, .. } => Target::Port(port),
+            Alert::Block { .. } => Target::Block,
         };
         let quiet = self.groups.get(&(event.scan.source(), event.probe, target))?.quiet?;
         (quiet.found_ns == event.scan.time_ns()).then_some(quiet.count)
@@ -498,6 +551,7 @@ impl Group {
         let scan = match target {
             Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
             Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
+            Target::Block => Alert::Block { source, count, time_ns },
         };
         // The first may have been judged early, when there was no room.
         let late_ns = if probe == Some(Probe::Udp) { UDP_FAILS_NS } else { 0 };

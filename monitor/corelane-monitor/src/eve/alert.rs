@@ -48,6 +48,8 @@ fn write(
 /// The first signature number. The numbers lie in the range for local use. Each kind of probe has two, first for
 /// vertical scans and then for horizontal ones; SYNs come first.
 const SIGNATURES: u32 = 1_000_001;
+/// The first signature number of blocks, of which each kind of probe has one.
+const BLOCKS: u32 = 1_000_101;
 
 #[derive(Serialize)]
 struct EveRecord {
@@ -95,16 +97,18 @@ struct EveScan {
 
 impl EveRecord {
     fn new(alert: &Alert, probe: Option<Probe>, state: Option<ScanState>) -> Self {
-        let (dest_ip, dest_port, offset) = match *alert {
-            Alert::Vertical { destination, .. } => (Some(destination), None, 0),
-            Alert::Horizontal { port, .. } => (None, Some(port), 1),
+        let (dest_ip, dest_port) = (alert.destination(), alert.port());
+        let number = probe.map_or(0, Probe::number);
+        let signature_id = match alert {
+            Alert::Vertical { .. } => SIGNATURES + 2 * number,
+            Alert::Horizontal { .. } => SIGNATURES + 2 * number + 1,
+            Alert::Block { .. } => BLOCKS + number,
         };
         let (state, last_ns) = match state {
             None => (None, None),
             Some(ScanState::Found) => (Some("found"), None),
             Some(ScanState::Ended { last_ns }) => (Some("ended"), Some(last_ns)),
         };
-        let signature_id = SIGNATURES + 2 * probe.map_or(0, Probe::number) + offset;
         let by = match probe {
             None => "TCP port".to_owned(),
             Some(Probe::Udp) => "UDP port".to_owned(),

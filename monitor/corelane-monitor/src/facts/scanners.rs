@@ -216,6 +216,7 @@ pub(crate) fn describe_scans(report: &Report, trials: &[Trials], facts: &mut Fac
     let keys = HashKeys::random();
     let mut vertical = HashMap::<Vertical, usize, _>::with_hasher(keys);
     let mut horizontal = HashMap::<Horizontal, usize, _>::with_hasher(keys);
+    let mut blocks = HashMap::<(IpAddr, Option<Probe>), usize, _>::with_hasher(keys);
     let mut numbers = HashMap::<IpAddr, usize, _>::with_hasher(keys);
     let mut scanners = BTreeMap::<IpAddr, (u64, Scanner)>::new();
     for (number, &(scan, probe)) in scans.iter().enumerate() {
@@ -223,6 +224,8 @@ pub(crate) fn describe_scans(report: &Report, trials: &[Trials], facts: &mut Fac
         match *scan {
             Alert::Vertical { destination, .. } => drop(vertical.insert((source, destination, probe), number)),
             Alert::Horizontal { port, .. } => drop(horizontal.insert((source, port, probe), number)),
+            // All that a source did of this kind.
+            Alert::Block { .. } => drop(blocks.insert((source, probe), number)),
         }
         let (weight, scanner) = scanners.entry(source).or_insert_with(|| (0, Scanner::new(source)));
         *weight += scan.count();
@@ -242,7 +245,11 @@ pub(crate) fn describe_scans(report: &Report, trials: &[Trials], facts: &mut Fac
     for trials in trials {
         trials.each(|trial| {
             let Trial { source, destination, port, probe, outcome, .. } = *trial;
-            let of_scan = [vertical.get(&(source, destination, probe)), horizontal.get(&(source, port, probe))];
+            let of_scan = [
+                vertical.get(&(source, destination, probe)),
+                horizontal.get(&(source, port, probe)),
+                blocks.get(&(source, probe)).filter(|_| outcome != Outcome::Answered),
+            ];
             for &number in of_scan.into_iter().flatten() {
                 if let Some(story) = facts.stories.get_mut(number) {
                     story.details.add(trial);

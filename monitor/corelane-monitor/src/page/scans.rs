@@ -70,17 +70,11 @@ pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
 }
 
 fn vertical(scan: &Alert) -> Option<IpAddr> {
-    match *scan {
-        Alert::Vertical { destination, .. } => Some(destination),
-        Alert::Horizontal { .. } => None,
-    }
+    scan.destination()
 }
 
 fn horizontal(scan: &Alert) -> Option<u16> {
-    match *scan {
-        Alert::Horizontal { port, .. } => Some(port),
-        Alert::Vertical { .. } => None,
-    }
+    scan.port()
 }
 
 /// A list of ports that is not too long.
@@ -237,8 +231,12 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
                 html!(page, "<td class=\"w\" data-v=\"" {port} "\">port <i>" {port} "</i>");
                 (format!("host {source} and {protocol} port {port}"), format!("{condition} and .dest_port == {port}"))
             }
+            Alert::Block { source, .. } => {
+                page.raw("<td class=\"w\">several hosts");
+                (format!("host {source} and {protocol}"), condition)
+            }
         };
-        let unit = if matches!(scan, Alert::Vertical { .. }) { "port" } else { "host" };
+        let unit = if matches!(scan, Alert::Horizontal { .. }) { "host" } else { "port" };
         html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
         key(page, &plural(scan.count(), unit), &sight.commands.attempts(&filter, &condition));
         for fate in fates_of(*probe, details) {

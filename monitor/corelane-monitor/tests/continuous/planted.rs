@@ -48,7 +48,9 @@ fn planted(alert: &synth::Alert) -> (Option<Probe>, Alert) {
 
 fn told(event: &ScanEvent) -> (Option<Probe>, Alert) {
     let mut scan = event.scan.clone();
-    let (Alert::Vertical { count, time_ns, .. } | Alert::Horizontal { count, time_ns, .. }) = &mut scan;
+    let (Alert::Vertical { count, time_ns, .. }
+    | Alert::Horizontal { count, time_ns, .. }
+    | Alert::Block { count, time_ns, .. }) = &mut scan;
     (*count, *time_ns) = (0, 0);
     (event.probe, scan)
 }

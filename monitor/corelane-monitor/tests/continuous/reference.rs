@@ -283,6 +283,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
         let target = match *scan {
             Alert::Horizontal { port, .. } => (0, None, port),
             Alert::Vertical { destination, .. } => (1, Some(destination), 0),
+            Alert::Block { .. } => panic!("there are too few hosts and ports"),
         };
         let (kind, destination, port) = target;
         (*step, *state != ScanState::Found, scan.time_ns(), kind, scan.source(), destination, port, *probe)

@@ -1,5 +1,6 @@
 //! The analysis from outside: hand-made packets in, reports out.
 
+mod blocks;
 mod captures;
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;

@@ -190,6 +190,7 @@ fn probe_scans(packets: &[Packet], settings: &Settings) -> Vec<ProbeScan> {
     let order = |found: &ProbeScan| match found.scan {
         Alert::Horizontal { source, port, time_ns, .. } => (time_ns, 0, source, None, port, found.probe),
         Alert::Vertical { source, destination, time_ns, .. } => (time_ns, 1, source, Some(destination), 0, found.probe),
+        Alert::Block { .. } => panic!("there are too few hosts and ports"),
     };
     scans.sort_by_key(order);
     scans
