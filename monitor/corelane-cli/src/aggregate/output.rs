@@ -186,6 +186,24 @@ mod tests {
         NewsOutput::open(Some(path), written, &Interrupt::default()).unwrap()
     }
 
+    /// Whether it was begun before the last state or behind it, or there is no state.
+    #[test]
+    fn a_line_that_a_crash_has_torn_is_no_part_of_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("events.json");
+        for written in [None, Some(0), Some(8), Some(99)] {
+            fs::write(&path, "{\"a\":1}\n{\"tor").unwrap();
+            let mut output = open(&path, written);
+            output.forget_known(true);
+            output.write(&news(SensorNews::Ended));
+            output.finish();
+            let text = fs::read_to_string(&path).unwrap();
+            let (torn, whole): (Vec<_>, Vec<_>) = text.lines().partition(|line| *line == "{\"tor");
+            assert!(whole.len() == 2 && torn.len() <= 1 && text.ends_with("}\n"), "{written:?}: {text}");
+            whole.into_iter().for_each(|line| drop(serde_json::from_str::<serde_json::Value>(line).expect("JSON")));
+        }
+    }
+
     /// Else a file would never be written on, and all its lines be kept.
     #[test]
     fn lines_that_are_not_told_again_are_forgotten_when_all_is_read_and_what_the_clock_says_later() {

@@ -804,6 +804,31 @@ mod tests {
     }
 
     #[test]
+    fn a_torn_line_is_ended_and_torn_records_are_left() {
+        let folder = folder();
+        let path = folder.path().join("out");
+        for (before, between) in [("", ""), ("whole\n", ""), ("whole\ntorn", "\n")] {
+            fs::write(&path, before).unwrap();
+            let mut stream = stream(&path, Units::Lines);
+            stream.put(b"one\n");
+            stream.finish().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), format!("{before}{between}one\n"));
+            fs::write(&path, before).unwrap();
+            Output::append(&path).unwrap().write(|out| out.write_all(b"one\n")).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), format!("{before}{between}one\n"));
+            // A run that writes nothing ends it too.
+            fs::write(&path, before).unwrap();
+            super::tests::stream(&path, Units::Lines).finish().unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), format!("{before}{between}"));
+        }
+        fs::write(&path, "torn").unwrap();
+        let mut stream = stream(&path, Units::Records);
+        stream.put(b"one");
+        stream.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"tornone");
+    }
+
+    #[test]
     fn a_file_is_emptied_when_its_run_begins_and_not_before() {
         let folder = folder();
         let path = folder.path().join("out");
