@@ -177,9 +177,9 @@ impl<K: Key, A: Copy + Default + Zeroable> FlowTable<K, A> {
         self.segments.get(number as usize >> SEGMENT_BITS)?.get(number as usize % SEGMENT)
     }
 
-    /// The flow of `key`, which is made with this beginning if there is none. Where there is [no room](crate::room) for it, the result is a
-    /// flow that is not kept and not at its beginning. `number` is an earlier result of [`FlowTable::look`], no matter
-    /// how old.
+    /// The flow of `key`, which is made with this beginning if there is none. Where there is [no room](crate::room) for
+    /// it, the result is a flow that is not kept and not at its beginning. `number` is an earlier result of
+    /// [`FlowTable::look`], no matter how old.
     #[inline(always)]
     pub(crate) fn flow(
         &mut self,

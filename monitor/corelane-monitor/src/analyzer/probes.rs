@@ -5,11 +5,12 @@
 //!
 //! 1. A TCP segment is a failed probe at once if, ECN's bits aside, it has FIN alone (FIN scan), no flag (NULL), FIN,
 //!    PSH and URG (Xmas), SYN and FIN, others of these without ACK, or SYN and RST. No stack sends such a segment: by
-//!    RFC 9293 (section 3.4) all segments have ACK but a SYN that opens and an RST. So what its sender sent before in
+//!    RFC 9293 (section 3.1) all segments have ACK but a SYN that opens and an RST. So what its sender sent before in
 //!    the flow does not matter. If the other end began the flow, the segment is an answer.
 //!    A segment with ACK, or FIN and ACK (Maimon), is a failed probe if it begins its flow and an RST is the first
-//!    packet that comes back. Conversations that began before the capture and were aborted look alike, so it counts
-//!    for the ports of one host alone, and not where it may answer, as in step 3.
+//!    packet that comes back; in a whole capture, the second packet of the flow. Conversations that began before the
+//!    capture and were aborted look alike, so it counts for the ports of one host alone, and not where it may answer,
+//!    as in step 3.
 //! 2. A UDP datagram that begins its flow asks. The key has failed unless a datagram comes back on one of its flows, at
 //!    any time: a single datagram may be lost or late, and one answer shows that a host is there. ICMP errors are
 //!    ignored, as refusal and silence count the same here.
