@@ -229,7 +229,7 @@ pub(crate) struct Endless {
 #[group(skip)]
 pub(crate) struct Publishing {
     /// Sends failed attempts and probes there, with --continuous or -i: `file:DIR`, a folder of this machine, or
-    /// `nats://HOST:PORT` or `tls://HOST:PORT`, a NATS server with JetStream; those of a cluster with commas between them
+    /// `nats://HOST:PORT` or `tls://HOST:PORT`, NATS servers with JetStream, several of a cluster by commas
     #[cfg_attr(not(feature = "nats"), doc = "(servers are not in this build: feature `nats`)")]
     #[arg(long, value_name = "PLACE", requires_all = ["endless", "sensor"])]
     pub(crate) publish: Option<String>,

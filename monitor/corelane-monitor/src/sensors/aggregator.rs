@@ -227,7 +227,7 @@ const LET_IN_NS: u64 = 60 * STEP_NS;
 /// One for which there was no room to wait would be left out again, unless it has come up to the others.
 const LET_IN_CLOSE_NS: u64 = 2 * STEP_NS;
 
-/// The most sensors if none are expected: whoever may publish can make names.
+/// The most sensors if none are expected: any program that may publish can make names.
 const MOST_SENSORS: usize = 1024;
 /// If none are expected, one that has ended or is left out is forgotten when it is so far behind what is over.
 const FORGET_NS: u64 = 24 * 3600 * STEP_NS;
@@ -357,8 +357,8 @@ impl Aggregator {
     /// Takes the bytes of a batch, which came as that of this sensor. Those of a sensor come in order; between sensors
     /// there is none. A batch of a later time than `latest_ns`, in nanoseconds since the epoch, is refused: a clock
     /// that is far ahead would end all steps up to its time. But if it ends the run, nothing else of it counts. One of
-    /// a later epoch is refused, too: no run with a right clock would count any more. `news` gets what has become of the
-    /// sensor; scans come by [`advance`](Self::advance). Returns the batch, with the reports of its shards.
+    /// a later epoch is refused, too: no run with a right clock would count any more. `news` gets what has become of
+    /// the sensor; scans come by [`advance`](Self::advance). Returns the batch, with the reports of its shards.
     ///
     /// # Errors
     /// Why the batch does not count.
@@ -512,8 +512,8 @@ impl Aggregator {
         self.begun_ns = self.begun_ns.max(begun_ns);
     }
 
-    /// Steps do not wait for this sensor any longer, which is silent or by so many nanoseconds behind, until it has come
-    /// up to the others: to within a minute, and half of what it was behind.
+    /// Steps do not wait for this sensor any longer, which is silent or by so many nanoseconds behind, until it has
+    /// come up to the others: to within a minute, and half of what it was behind.
     pub fn leave_out(&mut self, sensor: &SensorName, behind_ns: u64, news: impl FnMut(News)) {
         let close_ns = if behind_ns > 0 { LET_IN_NS.min(behind_ns / 2) } else { LET_IN_NS };
         self.leave(sensor.as_str(), SensorNews::LeftOut { waiting: 0, behind_ns }, close_ns, news);
@@ -761,7 +761,7 @@ mod tests {
     }
 
     /// Failures dated ahead, in batches behind which more of the same time follow, wait for no sensor that could be
-    /// left out. They count early, whoever else is there.
+    /// left out. They count early, with or without others.
     #[test]
     fn no_more_waits_than_there_is_room_for_and_what_is_dated_ahead_counts_early() {
         for others in [&["bb"][..], &[]] {
