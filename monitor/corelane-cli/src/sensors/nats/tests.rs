@@ -688,9 +688,14 @@ fn rights_that_are_missing_are_said_by_the_servers_words() {
 /// The rights of a program as docs/sensors.md has them: what it may subscribe to, and publish to.
 fn documented(program: &str) -> [Vec<String>; 2] {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sensors.md")).unwrap();
-    let row = text.lines().find_map(|line| line.strip_prefix(&format!("| {program} | `_INBOX"))).unwrap();
-    let cells: Vec<_> = format!("`_INBOX{row}").split('|').map(str::to_owned).collect();
-    [0, 1].map(|cell| cells[cell].split('`').skip(1).step_by(2).map(str::to_owned).collect())
+    // A row without a program continues the one above.
+    let (mut lines, name) = (text.lines(), format!("| {program} | `_INBOX"));
+    let first = lines.find(|line| line.starts_with(&name)).unwrap();
+    let rows: Vec<_> = [first].into_iter().chain(lines.take_while(|line| line.starts_with("| | |"))).collect();
+    [2, 3].map(|cell| {
+        let cells = rows.iter().filter_map(|row| row.split('|').nth(cell));
+        cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    })
 }
 
 /// With the rights of the documents all do their work, and no sensor reads or writes what is another's.
