@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum, ValueHint};
 use corelane_monitor::eve::Events;
 use corelane_monitor::sensors::SensorName;
-use corelane_monitor::{Network, Plan};
+use corelane_monitor::{Ignored, Network, Plan};
 use corelane_net::synth::Config;
 use std::num::{NonZeroU16, NonZeroU64};
 use std::ops::RangeInclusive;
@@ -309,6 +309,11 @@ pub(crate) struct Detection {
     /// Ignores attempts and probes to these addresses; may be repeated
     #[arg(long, value_name = "ADDR[/PREFIX]")]
     pub(crate) ignore_target: Vec<Network>,
+
+    /// Ignores attempts and probes of which all is true that is named: `from 10.0.0.5 port 9100`, `port 161`,
+    /// `from 10.0.0.5 to 10.9.0.0/16`; may be repeated
+    #[arg(long, value_name = "RULE")]
+    pub(crate) ignore: Vec<Ignored>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -517,7 +522,7 @@ pub(crate) struct Watching {
     #[cfg_attr(not(feature = "nats"), doc = "(servers are not in this build: feature `nats`)")]
     // As text, since an error of the parser would show a password that should not be there.
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["files", "demo", "interface", "speed", "filter_program",
-        "analyzers", "syn_timeout", "tunnels", "ignore_source", "ignore_target"])]
+        "analyzers", "syn_timeout", "tunnels", "ignore_source", "ignore_target", "ignore"])]
     pub(crate) from: Option<String>,
 
     /// Leaves out a sensor that was silent for this long, until it has caught up

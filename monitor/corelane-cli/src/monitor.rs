@@ -154,11 +154,13 @@ fn settings(arguments: &MonitorArguments) -> Settings {
     let is_live = arguments.capture.interface.is_some();
     let looks_inside = outputs.protocols || outputs.eve.is_some() || outputs.html.is_some();
     let opens_tunnels = (looks_inside || is_live) && arguments.capture.rings.get() == 1;
+    let from = detection.ignore_source.iter().copied().map(Ignored::from);
+    let to = detection.ignore_target.iter().copied().map(Ignored::to);
     Settings {
         syn_timeout_ns: u64::try_from(detection.syn_timeout.as_nanos()).unwrap_or(u64::MAX),
         vertical_threshold: detection.vertical_threshold,
         horizontal_threshold: detection.horizontal_threshold,
-        ignored: Ignored { sources: detection.ignore_source.clone(), targets: detection.ignore_target.clone() },
+        ignored: from.chain(to).chain(detection.ignore.iter().copied()).collect(),
         probes: outputs.format == Format::Text
             || outputs.probes
             || outputs.eve.is_some()

@@ -66,29 +66,59 @@ impl FromStr for Network {
     }
 }
 
-/// Networks whose attempts and probes are ignored: they count for no failure and no scan. Packets, bytes and flows are
-/// counted all the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Attempts and probes that are ignored: they count for no failure and no scan. Packets, bytes and flows are counted all
+/// the same. Written `from 10.0.0.5 to 10.9.0.0/16 port 9100`, with any of the three, in any order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
-    /// Attempts and probes from here.
-    pub sources: Vec<Network>,
-    /// Attempts and probes to there.
-    pub targets: Vec<Network>,
+    /// Those from here alone.
+    pub source: Option<Network>,
+    /// Those to there alone.
+    pub target: Option<Network>,
+    /// Those to this port alone.
+    pub port: Option<u16>,
 }
 
 impl Ignored {
-    /// No network.
-    pub const fn none() -> Self {
-        Ignored { sources: Vec::new(), targets: Vec::new() }
+    /// All from a network.
+    pub fn from(source: Network) -> Self {
+        Ignored { source: Some(source), ..Ignored::default() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.sources.is_empty() && self.targets.is_empty()
+    /// All to a network.
+    pub fn to(target: Network) -> Self {
+        Ignored { target: Some(target), ..Ignored::default() }
     }
 
-    pub(crate) fn has(&self, source: IpAddr, target: IpAddr) -> bool {
-        let is_in = |address, networks: &[Network]| networks.iter().any(|network| network.contains(address));
-        is_in(source, &self.sources) || is_in(target, &self.targets)
+    pub(crate) fn has(&self, source: IpAddr, target: IpAddr, port: u16) -> bool {
+        self.source.is_none_or(|network| network.contains(source))
+            && self.target.is_none_or(|network| network.contains(target))
+            && self.port.is_none_or(|of_rule| of_rule == port)
+    }
+}
+
+impl FromStr for Ignored {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const FORM: &str = "give some of `from NETWORK`, `to NETWORK` and `port NUMBER`";
+        let mut ignored = Ignored::default();
+        let mut words = text.split_whitespace();
+        while let Some(word) = words.next() {
+            let value = words.next().ok_or_else(|| format!("nothing is behind '{word}'; {FORM}"))?;
+            let is_twice = match word {
+                "from" => ignored.source.replace(value.parse()?).is_some(),
+                "to" => ignored.target.replace(value.parse()?).is_some(),
+                "port" => {
+                    let port = value.parse().map_err(|_| format!("'{value}' is not a port; give 0 to 65535"))?;
+                    ignored.port.replace(port).is_some()
+                }
+                _ => return Err(format!("'{word}' is not known; {FORM}")),
+            };
+            if is_twice {
+                return Err(format!("'{word}' is there twice; repeat the option instead"));
+            }
+        }
+        if ignored == Ignored::default() { Err(format!("it would ignore all; {FORM}")) } else { Ok(ignored) }
     }
 }
 
@@ -127,6 +157,30 @@ mod tests {
             (" 10.0.0.1", "' 10.0.0.1'"),
         ] {
             let error = wrong.parse::<Network>().expect_err(wrong);
+            assert!(error.contains(part), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_ignored_is_read() {
+        let (source, target) = (Some(network("10.0.0.5")), Some(network("10.9.0.0/16")));
+        for (text, expected) in [
+            ("from 10.0.0.5", Ignored { source, ..Ignored::default() }),
+            ("port 161", Ignored { port: Some(161), ..Ignored::default() }),
+            (" port 9100  from 10.0.0.5 ", Ignored { source, port: Some(9100), ..Ignored::default() }),
+            ("to 10.9.1.1/16 port 0 from 10.0.0.5", Ignored { source, target, port: Some(0) }),
+        ] {
+            assert_eq!(text.parse(), Ok(expected), "{text}");
+        }
+        for (wrong, part) in [
+            ("", "it would ignore all"),
+            ("10.0.0.5", "nothing is behind '10.0.0.5'"),
+            ("source 10.0.0.5", "'source' is not known"),
+            ("from 10.0.0", "'10.0.0' is not an IP address"),
+            ("port 65536", "'65536' is not a port"),
+            ("port 1 port 2", "'port' is there twice"),
+        ] {
+            let error = wrong.parse::<Ignored>().expect_err(wrong);
             assert!(error.contains(part), "{wrong}: {error}");
         }
     }

@@ -1,6 +1,7 @@
 //! The settings of the analysis itself.
 
 use crate::network::Ignored;
+use crate::state_report::Tried;
 use crate::talkers::Address;
 use std::num::NonZeroU64;
 
@@ -28,8 +29,8 @@ pub struct Settings {
     /// Whether [tunnels](corelane_net::decode::innermost) are opened. Then a packet's innermost IP header decides what
     /// it is, else the outermost.
     pub tunnels: bool,
-    /// The networks that are ignored in scans.
-    pub ignored: Ignored,
+    /// What is ignored in scans.
+    pub ignored: Vec<Ignored>,
     /// Whether and how to count the connections and bytes of each source. `None` saves the work for it.
     pub counting: Option<Counting>,
     /// The number of top talkers to find; 0 saves the work for them.
@@ -40,9 +41,11 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Whether attempts and probes between these two addresses are ignored.
-    pub(crate) fn ignores<A: Address>(&self, source: A, destination: A) -> bool {
-        !self.ignored.is_empty() && self.ignored.has(source.ip(), destination.ip())
+    /// Whether this attempt or probe is ignored.
+    #[inline]
+    pub(crate) fn ignores<A: Address>(&self, tried: &Tried<A>) -> bool {
+        let Tried { source, destination, port, .. } = *tried;
+        self.ignored.iter().any(|ignored| ignored.has(source.ip(), destination.ip(), port))
     }
 }
 
@@ -54,7 +57,7 @@ impl Default for Settings {
             horizontal_threshold: 20,
             probes: true,
             tunnels: false,
-            ignored: Ignored::none(),
+            ignored: Vec::new(),
             counting: None,
             top: 10,
             table_bytes: None,

@@ -79,8 +79,8 @@ pub(super) fn of_failed<A: Family>(attempts: &Attempts<A>, settings: &Settings, 
         }
     }
     keys.retain(|(key, _)| {
-        let Tried { source, destination, .. } = A::tried(key);
-        has_failed[&source] && !settings.ignores(source, destination)
+        let tried = A::tried(key);
+        has_failed[&tried.source] && !settings.ignores(&tried)
     });
 }
 
@@ -136,8 +136,8 @@ impl Trials {
 
     fn each_of<A: Family>(&self, trials: &FamilyTrials<A>, sink: &mut impl FnMut(&Trial)) {
         let mut give = |key: &A::Key, time_ns, outcome| {
-            let Tried { source, destination, port, probe } = A::tried(key);
-            if !self.settings.ignores(source, destination) {
+            let tried @ Tried { source, destination, port, probe } = A::tried(key);
+            if !self.settings.ignores(&tried) {
                 sink(&Trial { source: source.ip(), destination: destination.ip(), port, probe, time_ns, outcome });
             }
         };

@@ -246,7 +246,7 @@ impl Common {
     /// Counts a failure, and makes its state report: only a failure can change the global result.
     fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
         let tried = A::tried(attempt);
-        if self.settings.ignores(tried.source, tried.destination) {
+        if self.settings.ignores(&tried) {
             return;
         }
         match failure {
@@ -489,8 +489,8 @@ impl<A: Family> Tables<A> {
 
             let attempts = std::mem::take(attempts);
             for mut entry in attempts.iter().copied() {
-                let Tried { source, destination, .. } = A::tried(entry.key());
-                if settings.ignores(source, destination) {
+                let tried @ Tried { source, destination, .. } = A::tried(entry.key());
+                if settings.ignores(&tried) {
                     continue;
                 }
                 if let Step::Failed(failure, time_ns) = entry.value.finish(&settings, max_time) {
@@ -517,7 +517,7 @@ impl<A: Family> Tables<A> {
                 let tried @ Tried { source, destination, port, probe: Some(probe) } = A::tried(entry.key()) else {
                     continue;
                 };
-                if settings.ignores(source, destination) {
+                if settings.ignores(&tried) {
                     continue;
                 }
                 if let Some(time_ns) = entry.value.failed() {

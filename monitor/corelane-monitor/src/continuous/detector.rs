@@ -249,7 +249,7 @@ impl Common {
     /// Reports what became of a key.
     fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict) {
         let tried = A::tried(key);
-        if self.settings.ignores(tried.source, tried.destination) {
+        if self.settings.ignores(&tried) {
             return;
         }
         match verdict {

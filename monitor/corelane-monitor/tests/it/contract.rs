@@ -1,7 +1,7 @@
 //! The monitor contract, rule by rule.
 
 use crate::packets::{ACK, Capture, FIN, Packet, RST, SECOND, START, SYN, tcp};
-use corelane_monitor::{Alert, Ignored, Network, Report, Settings};
+use corelane_monitor::{Alert, Ignored, Report, Settings};
 
 const CLIENT: &str = "10.0.0.1 40000";
 const SERVER: &str = "10.0.0.2 80";
@@ -13,7 +13,7 @@ const ANY: Settings = Settings {
     horizontal_threshold: 0,
     probes: true,
     tunnels: false,
-    ignored: Ignored::none(),
+    ignored: Vec::new(),
     counting: None,
     table_bytes: None,
     top: 10,
@@ -270,6 +270,12 @@ fn a_huge_time_out_and_the_last_times_do_not_overflow() {
 
 /// Scans of both shapes, by SYNs and by datagrams, from two sources; and the settings that ignore these.
 fn ignoring(sources: &[&str], targets: &[&str]) -> Report {
+    let from = sources.iter().map(|source| format!("from {source}"));
+    let to = targets.iter().map(|target| format!("to {target}"));
+    ignoring_rules(from.chain(to))
+}
+
+fn ignoring_rules(rules: impl IntoIterator<Item = String>) -> Report {
     let mut packets = Vec::new();
     for source in ["10.9.9.9 50000", "10.9.9.8 50000"] {
         for i in 1..=25 {
@@ -279,8 +285,7 @@ fn ignoring(sources: &[&str], targets: &[&str]) -> Report {
             }
         }
     }
-    let networks = |texts: &[&str]| texts.iter().map(|text| text.parse::<Network>().unwrap()).collect();
-    let ignored = Ignored { sources: networks(sources), targets: networks(targets) };
+    let ignored = rules.into_iter().map(|rule| rule.parse::<Ignored>().unwrap()).collect();
     let settings = Settings { ignored, ..Settings::default() };
     let report = Capture::of(&packets).ending(START + 3600 * SECOND).run(&settings);
     // What is no attempt is counted as ever.
@@ -306,6 +311,12 @@ fn ignored_sources_and_targets_count_for_nothing() {
     // A scan that also met others has fewer targets: 21 of them, and then 19.
     assert_eq!(counts(ignoring(&[], &["10.0.7.1", "10.0.7.2", "10.0.7.24/31"])), (92, all(), vec![21; 4]));
     assert_eq!(counts(ignoring(&[], &["10.0.7.20/30", "10.0.7.24/31"])), (88, all(), vec![]));
+    // All of a rule have to be true, and one of the rules.
+    let rules = |rules: &[&str]| counts(ignoring_rules(rules.iter().map(|rule| (*rule).to_owned())));
+    assert_eq!(rules(&["port 161"]), (50, all(), vec![]));
+    assert_eq!(rules(&["from 10.9.9.9 port 161"]), (75, all(), vec![25; 2]));
+    assert_eq!(rules(&["from 10.9.9.9 to 10.0.0.2 port 161"]), (100, all(), all()));
+    assert_eq!(rules(&["from 10.9.9.9 to 10.0.0.2", "port 161 to 10.0.7.0/24"]), (25, vec![25; 2], vec![]));
     // A host that scans and is scanned: a source is no target.
     assert_eq!(counts(ignoring(&["10.0.0.0/16"], &["10.9.9.0/24"])), (100, all(), all()));
     assert_eq!(counts(ignoring(&["10.9.9.9"], &["10.0.7.0/24"])), (25, vec![25; 2], vec![]));

@@ -103,8 +103,11 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
 fn settings() -> impl Strategy<Value = Settings> {
     let networks =
         ["10.0.0.77", "10.0.0.0/25", "fe80::/15", "fe80:0:0:1::/64"].map(|text| text.parse::<Network>().unwrap());
-    let ignored = || prop::collection::vec(prop::sample::select(networks.to_vec()), 0..2);
-    let ignored = (ignored(), ignored()).prop_map(|(sources, targets)| Ignored { sources, targets });
+    let network = || prop::option::of(prop::sample::select(networks.to_vec()));
+    let rule = (network(), network(), prop::option::of(1..4_u16))
+        .prop_map(|(source, target, port)| Ignored { source, target, port })
+        .prop_filter("it would ignore all", |ignored| *ignored != Ignored::default());
+    let ignored = prop::collection::vec(rule, 0..3);
     let counting =
         (1..500_u64, 0..8_usize).prop_map(|(every, top)| NonZeroU64::new(every).map(|every| Counting { every, top }));
     let counting = prop_oneof![Just(None), counting];
