@@ -2,7 +2,9 @@
 //!
 //! The process's most memory counts, so this is a program of its own.
 
-use corelane_monitor::{Inspection, Plan, Progress, Report, Settings, Source, limit_memory};
+use corelane_monitor::{
+    Continuous, Found, Inspection, Job, Observer, Plan, Progress, Report, Settings, Source, limit_memory,
+};
 use corelane_net::capture::{LinkType, Reader, Record};
 use corelane_net::synth::{self, Config};
 use std::convert::Infallible;
@@ -54,6 +56,61 @@ impl Source for Flood {
     }
 }
 
+/// Clients whose requests have 14 KB, which are three times as long in an event, and get no answer. All time out
+/// together, at a packet that comes much later.
+struct Requests {
+    connections: u32,
+    at: u32,
+}
+
+impl Requests {
+    fn request() -> Vec<u8> {
+        let text = "\u{85}".repeat(7000);
+        format!("GET /{text} HTTP/1.1\r\nHost: a.example\r\n\r\n").into_bytes()
+    }
+
+    /// A segment between the client of this number and a server.
+    fn segment(number: u32, is_answer: bool, sequence: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let (mut ends, mut ports) = ([0x0a00_0001 + number * 7, 0xc000_0207], [40_000_u16, 80]);
+        if is_answer {
+            (ends, ports) = ([ends[1], ends[0]], [ports[1], ports[0]]);
+        }
+        let mut frame =
+            [&[0x45, 0][..], &(40 + payload.len() as u16).to_be_bytes(), &[0, 0, 0, 0, 64, 6, 0, 0]].concat();
+        ends.iter().for_each(|end| frame.extend(end.to_be_bytes()));
+        ports.iter().for_each(|port| frame.extend(port.to_be_bytes()));
+        let acknowledged: u32 = if flags == 2 { 0 } else { 1001 };
+        [sequence, acknowledged].iter().for_each(|number| frame.extend(number.to_be_bytes()));
+        frame.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        frame.extend(payload);
+        frame
+    }
+}
+
+impl Source for Requests {
+    type Error = Infallible;
+
+    fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
+        let request = Requests::request();
+        let begin = 1_700_000_000_000_000_000;
+        let mut put =
+            |time_ns, data: &[u8]| sink(Record { time_ns, wire_len: data.len() as u32, link: LinkType::RAW, data });
+        let mut count = 0;
+        while count + 3 <= max && self.at < self.connections {
+            let (number, time_ns) = (self.at, begin + u64::from(self.at) * 100_000);
+            put(time_ns, &Requests::segment(number, false, 1000, 2, &[]));
+            put(time_ns, &Requests::segment(number, true, 1000, 0x12, &[]));
+            put(time_ns, &Requests::segment(number, false, 1001, 0x18, &request));
+            (self.at, count) = (self.at + 1, count + 3);
+        }
+        if count == 0 && self.at == self.connections {
+            put(begin + 900_000_000_000, &Requests::segment(u32::MAX / 8, false, 1000, 2, &[]));
+            (self.at, count) = (self.at + 1, 1);
+        }
+        Ok(count)
+    }
+}
+
 /// The most memory that this process has had, in bytes.
 fn most() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
@@ -96,6 +153,34 @@ fn a_sweep_and_a_flood_stay_under_the_limit() {
         };
         let _ = writeln!(std::io::stderr(), "limit {} MiB, used {} MiB", limit >> 20, most >> 20);
         assert!(most <= 192 << 20, "{most} of {limit}");
+    }
+}
+
+/// All that conversations have kept becomes lines at one mark, or at the end.
+#[test]
+fn conversations_that_end_together_stay_under_the_limit() {
+    let _alone = ALONE.lock();
+    let limit = 512 << 20;
+    for (analyzers, in_steps) in [(0, true), (2, false), (2, true)] {
+        let plan = Plan { analyzers, ..Plan::default() };
+        let (mut settings, mut inspection) = (Settings::default(), Inspection::default());
+        limit_memory(limit, &plan, &mut settings, Some(&mut inspection)).expect("enough");
+        let continuous = in_steps.then(Continuous::default);
+        let (progress, damage) = (Progress::new(), |_, never: Infallible| match never {});
+        let (mut lines, mut bytes) = (0, 0);
+        let found = &mut |found: Found<'_>| {
+            if let Found::Lines(text) = found {
+                lines += text.iter().filter(|&&byte| byte == b'\n').count();
+                bytes += text.len();
+            }
+        };
+        let job = Job { settings, plan, inspection, continuous };
+        let observer = Observer { progress: &progress, damage: &damage, found };
+        job.run([Requests { connections: 12_000, at: 0 }], observer).expect("a plan");
+        assert!(lines >= 24_000 && bytes > 400 << 20, "{lines} lines of {bytes} bytes");
+        let Some(most) = most() else { return };
+        let _ = writeln!(std::io::stderr(), "limit {} MiB, used {} MiB", limit >> 20, most >> 20);
+        assert!(most <= limit, "{most} of {limit}, {analyzers} analyzers, {in_steps}");
     }
 }
 

@@ -123,7 +123,7 @@ impl<'a> Collector<'a> {
 
     /// Takes what a stage has found.
     pub(super) fn add(&mut self, ring: usize, stage: usize, harvest: Harvest) {
-        let Harvest { lines, reports, through, snapshots, passed } = harvest;
+        let Harvest { lines, reports, through, snapshots, passed, reported } = harvest;
         self.through(through);
         match &mut self.scans {
             None => reports.into_iter().for_each(|report| self.main.state_report(report)),
@@ -131,7 +131,7 @@ impl<'a> Collector<'a> {
         }
         let ring = &mut self.rings[ring];
         ring.snapshots[stage].extend(snapshots);
-        ring.merge.add(stage, lines, passed);
+        ring.merge.add(stage, lines, passed, reported);
     }
 
     /// Takes the tunnels of hosts.
@@ -145,6 +145,11 @@ impl<'a> Collector<'a> {
     /// The number of the first packet of a Dispatcher that may bring something more.
     pub(super) fn passed(&self, ring: usize) -> u64 {
         self.rings[ring].merge.passed().number()
+    }
+
+    /// Whether a stage is to wait for another one.
+    pub(super) fn is_ahead(&self, ring: usize, stage: usize) -> bool {
+        self.rings[ring].merge.is_ahead(stage)
     }
 
     /// Gives out all that is complete.
@@ -164,12 +169,17 @@ impl<'a> Collector<'a> {
         let others_ns = others.map(|(_, ring)| ring.begun_ns).min().unwrap_or(u64::MAX);
         let passed = self.rings[number].merge.passed();
         let mut any = false;
-        while self.rings[number].ends.front().is_some_and(|end| end.key() <= passed)
-            && let Some(end) = self.rings[number].ends.pop_front()
-        {
+        while let Some(end) = self.rings[number].ends.pop_front() {
+            // Before all reports are there only what comes before the mark is complete.
+            let is_reported = end.key() <= self.rings[number].merge.reported();
+            let upto = if is_reported { passed } else { passed.min(Key::mark(end.number, 0, 0)) };
+            let (is_over, some) = self.end_steps(number, &end, others_ns, upto, out);
+            any |= some;
+            if !is_over {
+                self.rings[number].ends.push_front(end);
+                return any;
+            }
             any = true;
-            self.end_steps(number, &end, others_ns, out);
-            self.rings[number].merge.drain(end.key(), |lines| out(Found::Lines(lines)));
             self.rings[number].begun_ns = end.begun_ns;
             if let Some(dispatcher) = end.snapshot {
                 self.snapshot(number, dispatcher, out);
@@ -180,30 +190,48 @@ impl<'a> Collector<'a> {
         if passed == Key::END && ring.begun_ns != u64::MAX {
             // It holds no step of the others back any longer.
             let end = StepEnd { number: 0, begun_ns: u64::MAX, snapshot: None };
-            self.end_steps(number, &end, others_ns, out);
+            self.end_steps(number, &end, others_ns, Key::END, out);
             self.rings[number].begun_ns = u64::MAX;
         }
         any
     }
 
-    /// Ends the steps that a ring has passed, and all others too: for scans, behind the lines that are due in them.
-    fn end_steps(&mut self, number: usize, end: &StepEnd, others_ns: u64, out: &mut dyn FnMut(Found<'_>)) {
+    /// Ends the steps that a ring has passed, and all others too: for scans, behind the lines that are due in them. What
+    /// comes before `upto` is complete. Says whether all steps before this end are over, and whether there was anything.
+    fn end_steps(
+        &mut self,
+        number: usize,
+        end: &StepEnd,
+        others_ns: u64,
+        upto: Key,
+        out: &mut dyn FnMut(Found<'_>),
+    ) -> (bool, bool) {
         let begun_ns = end.begun_ns.min(others_ns);
         if begun_ns == u64::MAX {
             // The run is over.
-            return;
+            return (true, false);
         }
+        let mut any = false;
         let over = |&step: &u64| begin_of(step.saturating_add(1)) <= begun_ns;
         while let Some(step) = self.scans.as_ref().and_then(Scans::next_due).filter(over) {
             let key = Key::mark(end.number, step + 1, 0);
-            self.rings[number].merge.drain(key, |lines| out(Found::Lines(lines)));
+            any |= self.rings[number].merge.drain(key.min(upto), |lines| out(Found::Lines(lines)));
+            if key > upto {
+                return (false, any);
+            }
             let Some(scans) = &mut self.scans else { break };
             scans.end(step, |event| give_out_scan(event, &mut self.latest, out));
+            any = true;
+        }
+        any |= self.rings[number].merge.drain(end.key().min(upto), |lines| out(Found::Lines(lines)));
+        if end.key() > upto {
+            return (false, any);
         }
         if begun_ns > self.begun_ns {
             self.begun_ns = begun_ns;
             self.give_out_reports(begun_ns, false, out);
         }
+        (true, any)
     }
 
     /// Gives out the reports that have counted, where they are asked for.

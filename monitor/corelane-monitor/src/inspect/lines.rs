@@ -31,6 +31,11 @@ impl Key {
         self.at >> 1
     }
 
+    /// Whether it is what a mark brings about.
+    pub(super) fn is_of_mark(self) -> bool {
+        self.at & 1 == 0
+    }
+
     /// The number of the packet; a mark is none.
     pub(super) fn packet_number(self) -> Option<u64> {
         (self.at & 1 == 1).then(|| self.number())

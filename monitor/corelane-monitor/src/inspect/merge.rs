@@ -8,14 +8,21 @@
 use super::lines::{Key, Lines, Spares};
 use std::collections::VecDeque;
 
+/// The bytes of lines that a stage may bring at a mark before others have come as far.
+const MOST_AHEAD: usize = 2 << 20;
+
 /// What one stage has brought.
 #[derive(Debug, Default)]
 struct Inbox {
     lines: VecDeque<Lines>,
+    /// Their bytes.
+    bytes: usize,
     /// Lines of the first that are out.
     out: usize,
-    /// Nothing more comes before this.
+    /// Nothing more comes before this …
     passed: Key,
+    /// … and no more reports before this.
+    reported: Key,
 }
 
 impl Inbox {
@@ -36,11 +43,13 @@ impl<'a> Merge<'a> {
         Merge { inboxes: (0..stages).map(|_| Inbox::default()).collect(), spares }
     }
 
-    /// Takes lines of a stage that brings nothing more before `passed`.
-    pub(super) fn add(&mut self, stage: usize, lines: Lines, passed: Key) {
+    /// Takes lines of a stage that brings nothing more before `passed`, and no more reports before `reported`.
+    pub(super) fn add(&mut self, stage: usize, lines: Lines, passed: Key, reported: Key) {
         let inbox = &mut self.inboxes[stage];
         inbox.passed = inbox.passed.max(passed);
+        inbox.reported = inbox.reported.max(passed).max(reported);
         if !lines.is_empty() {
+            inbox.bytes += lines.len();
             inbox.lines.push_back(lines);
         }
     }
@@ -48,6 +57,20 @@ impl<'a> Merge<'a> {
     /// No stage brings anything more before this.
     pub(super) fn passed(&self) -> Key {
         self.inboxes.iter().map(|inbox| inbox.passed).min().unwrap_or(Key::END)
+    }
+
+    /// Whether a stage has brought so much at a mark that it is to wait for another one that has not come as far. Each
+    /// stage comes to the end of a mark without more from the Dispatcher, so none waits in a circle, and the last of all
+    /// waits for none.
+    pub(super) fn is_ahead(&self, stage: usize) -> bool {
+        let Inbox { bytes, passed, .. } = self.inboxes[stage];
+        let first = self.inboxes[stage].first().filter(|first| bytes > MOST_AHEAD && first.is_of_mark());
+        first.is_some_and(|first| self.inboxes.iter().any(|other| other.passed <= first && other.passed < passed))
+    }
+
+    /// No stage brings any more reports before this.
+    pub(super) fn reported(&self) -> Key {
+        self.inboxes.iter().map(|inbox| inbox.reported).min().unwrap_or(Key::END)
     }
 
     /// Gives `out` all lines before `end`, in runs; they must be complete. Says whether there were any.
@@ -88,6 +111,7 @@ impl Inbox {
             if lines.key(to).is_some() {
                 return;
             }
+            self.bytes -= lines.len();
             self.lines.pop_front().into_iter().for_each(|lines| spares.put(lines));
             self.out = 0;
         }
@@ -98,6 +122,33 @@ impl Inbox {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_stage_waits_at_a_mark_for_those_behind_it_and_the_last_for_none() {
+        let spares = Spares::default();
+        let mut merge = Merge::new(3, &spares);
+        let lines = |key: Key, bytes: usize| {
+            let mut lines = Lines::default();
+            lines.push(key, |text| text.resize(bytes, b'x'));
+            lines
+        };
+        let mark = |partition| Key::mark(7, 0, partition);
+        let ahead = |merge: &Merge<'_>| [0, 1, 2].map(|stage| merge.is_ahead(stage));
+        for stage in 0..3 {
+            merge.add(stage, lines(mark(80 * stage as u8), MOST_AHEAD + 1), mark(80 * stage as u8), Key::default());
+        }
+        assert_eq!(ahead(&merge), [false, true, true]);
+        merge.add(0, Lines::default(), Key::packet(7, 0), Key::default());
+        merge.drain(merge.passed(), |_| {});
+        assert_eq!(ahead(&merge), [false, false, true]);
+        merge.add(1, Lines::default(), Key::packet(7, 0), Key::default());
+        merge.drain(merge.passed(), |_| {});
+        assert_eq!(ahead(&merge), [false; 3]);
+        // A little is not worth it, and to come to a packet another one may need more from the Dispatcher.
+        merge.add(0, lines(Key::mark(8, 0, 9), MOST_AHEAD), Key::mark(8, 0, 9), Key::default());
+        merge.add(2, lines(Key::packet(7, 200), 2 * MOST_AHEAD), Key::packet(7, 200), Key::default());
+        assert_eq!(ahead(&merge), [false; 3]);
+    }
 
     proptest! {
         /// Lines with keys of their own, dealt out to stages that bring them in pieces of any size, in any order
@@ -130,7 +181,8 @@ mod tests {
                 given[stage] += some.len();
                 // Nothing before the next line; with none left, nothing at all.
                 let next = of_stage[stage].get(given[stage]);
-                merge.add(stage, lines, next.map_or(Key::END, |&number| Key::packet(number, 0)));
+                let passed = next.map_or(Key::END, |&number| Key::packet(number, 0));
+                merge.add(stage, lines, passed, passed);
                 merge.drain(merge.passed(), |bytes| found.extend_from_slice(bytes));
                 prop_assert!(expected.starts_with(&found));
             }

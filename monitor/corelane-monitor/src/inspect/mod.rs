@@ -36,16 +36,17 @@
 //!
 //! - An event has a key (`lines.rs`): first the number of the packet, or of the mark, that caused it, then its
 //!   partition. Events of one key keep their order.
-//! - A stage's keys ascend, and the stage reports how far it has come. The output stage publishes a line once no stage
-//!   can send an earlier one.
+//! - A stage's keys ascend, and the stage reports how far it has come, also within a mark, where its state reports come
+//!   before its lines. The output stage publishes a line once no stage can send an earlier one.
 //! - The Dispatcher tells a stage at each mark how far it can report, and also when nothing more may come for a while.
 //!   So a stage whose partitions are quiet holds nothing back.
 //!
 //! # Why no stage waits in a circle
 //!
 //! - The output stage takes from every queue whatever comes, and waits for none in particular. So no stage waits for it
-//!   for ever.
-//! - A stage waits for items, and for room in its queue to the output stage, which takes from every queue.
+//!   for ever. At a mark a stage may bring all that its conversations have kept: there one that is far ahead waits for
+//!   those behind it (`merge.rs`), which come to the end of the mark without anything more from the Dispatcher.
+//! - A stage waits for items, and for room in its queue to the output stage.
 //! - The Dispatcher waits for room in a stage's queue. The stage makes that room, since it needs only the items in the
 //!   queue.
 //! - The Dispatcher waits for credit too, so that the memory of the output stage is bounded: at most `feed::AHEAD`

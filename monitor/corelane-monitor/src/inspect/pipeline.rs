@@ -319,8 +319,10 @@ impl Stages<'_> {
         progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
         let Alone { mut stage, mut collector, mut out, .. } = alone;
         let Clock { dispatcher, .. } = clock;
-        let out_of_stage = &mut |harvest| collector.add(0, 0, harvest);
-        let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time(), out_of_stage);
+        let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time(), &mut |harvest| {
+            collector.add(0, 0, harvest);
+            collector.drain(&mut out);
+        });
         collector.drain(&mut out);
         collector.finish(&[dispatcher], vec![numbers], [None], out)
     }
@@ -346,12 +348,13 @@ impl<F: FnMut(Found<'_>)> Alone<'_, F> {
 impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
     #[inline(always)]
     fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>) {
-        let Alone { stage, collector, marks, .. } = self;
+        let Alone { stage, collector, marks, out, .. } = self;
         if !self.payload {
             // Nothing expires but with steps, and one look at the headers is enough.
             if let Some(end) = end {
-                stage.mark(end.number, end.begun_ns, end.snapshot.is_some());
+                let (number, begun_ns, snapshot) = (end.number, end.begun_ns, end.snapshot.is_some());
                 collector.end(0, end);
+                stage.mark(number, begun_ns, snapshot, &mut |harvest| collector.add(0, 0, harvest));
             }
             if let Some(found) = dispatcher.packet(record, stage) {
                 stage.packet(dispatcher.packets(), &frame(found));
@@ -365,7 +368,10 @@ impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
         end.into_iter().for_each(|end| collector.end(0, end));
         let number = dispatcher.packets() + 1;
         if let Some(time_ns) = marks.before(number, dispatcher.marked(record.time_ns)) {
-            stage.mark(number, time_ns, snapshot);
+            stage.mark(number, time_ns, snapshot, &mut |harvest| {
+                collector.add(0, 0, harvest);
+                collector.drain(&mut *out);
+            });
         }
         if let Some(found) = dispatcher.locate(record) {
             stage.packet(number, &frame(found));
@@ -376,11 +382,15 @@ impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
     }
 
     fn pass(&mut self, end: StepEnd) {
-        let (number, snapshot) = (end.number, end.snapshot.is_some());
-        if let Some(time_ns) = self.marks.before(number, end.begun_ns) {
-            self.stage.mark(number, time_ns, snapshot);
+        let Alone { stage, collector, marks, out, .. } = self;
+        let (number, begun_ns, snapshot) = (end.number, end.begun_ns, end.snapshot.is_some());
+        collector.end(0, end);
+        if let Some(time_ns) = marks.before(number, begun_ns) {
+            stage.mark(number, time_ns, snapshot, &mut |harvest| {
+                collector.add(0, 0, harvest);
+                collector.drain(&mut *out);
+            });
         }
-        self.collector.end(0, end);
     }
 }
 

@@ -50,11 +50,13 @@ pub(super) fn output<'a, 'b>(
 ) -> (Collector<'a>, Out<'b>) {
     let mut select = Select::new();
     let mut queues: Vec<_> = queues.into_iter().map(|(ring, stage, queue)| (ring, stage, select.add(queue))).collect();
+    let mut ahead: Harvests = Vec::new();
     while select.wait().is_some() {
         queues.retain(|&(ring, stage, queue)| {
             let closed = select[queue].is_closed();
             // An error means empty, or closed, which was checked before.
-            let _ = select[queue].try_pop_each(usize::MAX, |harvest| collector.add(ring, stage, harvest));
+            let most = if closed { usize::MAX } else { HARVESTS };
+            let _ = select[queue].try_pop_each(most, |harvest| collector.add(ring, stage, harvest));
             if closed {
                 // The same for a stage that has panicked.
                 collector.add(ring, stage, Harvest { passed: Key::END, ..Harvest::default() });
@@ -67,6 +69,14 @@ pub(super) fn output<'a, 'b>(
             let _ = ends.try_pop_each(usize::MAX, |end| collector.end(ring, end));
         }
         collector.drain(out);
+        queues.retain(|&(ring, stage, queue)| {
+            let is_ahead = collector.is_ahead(ring, stage);
+            ahead.extend(is_ahead.then(|| select.remove(queue)).flatten().map(|queue| (ring, stage, queue)));
+            !is_ahead
+        });
+        for (ring, stage, queue) in ahead.extract_if(.., |(ring, stage, _)| !collector.is_ahead(*ring, *stage)) {
+            queues.push((ring, stage, select.add(queue)));
+        }
         for (ring, (_, creditor)) in rings.iter_mut().enumerate() {
             // Also where all stages of the ring are over: its Dispatcher may wait for credit, and has to find that out.
             creditor.grant(collector.passed(ring));

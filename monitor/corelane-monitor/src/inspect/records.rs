@@ -1,6 +1,7 @@
 //! Makes events and numbers of conversations.
 
 use super::lines::{Key, Lines};
+use super::stage::ENOUGH;
 use super::talk::{Hello, Name, Talk};
 use crate::eve::tls::Hellos;
 use crate::eve::{self, Events, Message};
@@ -34,6 +35,8 @@ pub(super) struct Records<'a> {
     pub(super) findings: &'a mut Findings,
     /// If facts for people are gathered.
     pub(super) facts: Option<Gather<'a>>,
+    /// Takes the lines whenever there are [`ENOUGH`], where many conversations may end.
+    pub(super) out: Option<&'a mut dyn FnMut(&mut Lines)>,
 }
 
 impl Observer<Talk> for Records<'_> {
@@ -85,6 +88,11 @@ impl Observer<Talk> for Records<'_> {
         if self.wanted.has(Events::FLOW) {
             let flow = eve::flow::Flow { protocol, before, payload, transactions, ending };
             self.flow(conversation, client, name.as_ref(), &flow);
+        }
+        if self.lines.len() >= ENOUGH
+            && let Some(out) = &mut self.out
+        {
+            out(self.lines);
         }
     }
 }

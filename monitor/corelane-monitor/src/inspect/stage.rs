@@ -42,6 +42,8 @@ pub(crate) struct Harvest {
     pub(super) snapshots: Vec<Numbers>,
     /// The stage finds nothing more that comes before this.
     pub(super) passed: Key,
+    /// All its reports that come before this were given out: within a mark they come first.
+    pub(super) reported: Key,
 }
 
 impl Harvest {
@@ -194,7 +196,8 @@ impl Cell {
     ) -> (&'a mut Partition<Talk>, Records<'a>) {
         let facts = facts.as_deref_mut().map(|facts| facts.of(partition));
         let Inspection { events: wanted, attempts, .. } = *inspection;
-        let records = Records { key, partition, named: &mut self.named, wanted, attempts, lines, findings, facts };
+        let named = &mut self.named;
+        let records = Records { key, partition, named, wanted, attempts, lines, findings, facts, out: None };
         (&mut self.partition, records)
     }
 }
@@ -312,7 +315,7 @@ impl<'a> Stage<'a> {
                     self.chunk = Some(chunk);
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
-                Item::Mark { number, time_ns, snapshot } => self.mark(number, time_ns, snapshot),
+                Item::Mark { number, time_ns, snapshot } => self.mark(number, time_ns, snapshot, out),
                 Item::Passed { number } => {
                     self.chunk = None;
                     self.pass(number);
@@ -449,17 +452,21 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Time passes, before the packet of this number.
-    pub(super) fn mark(&mut self, number: u64, time_ns: u64, snapshot: bool) {
+    /// Time passes, before the packet of this number. What ends then may be all that there is, so lines are given out
+    /// whenever there are [`ENOUGH`].
+    pub(super) fn mark(&mut self, number: u64, time_ns: u64, snapshot: bool, out: &mut impl FnMut(Harvest)) {
+        self.send_snapshots(out);
         self.marked = number;
         self.has_passed = true;
         if matches!(self.scans, Scanner::Whole(_)) {
             self.passed = Key::mark(number, 0, 0);
-            self.each(number, 0, |partition, records| partition.expire(time_ns, records));
+            self.each(number, 0, self.passed, out, |partition, records| partition.expire(time_ns, records));
+            // That the mark is over, others wait for.
+            self.passed = Key::packet(number, 0);
             return;
         }
+        self.end_steps(number, time_ns, out);
         self.passed = Key::mark(number, step_of(time_ns), 0);
-        self.end_steps(number, time_ns);
         if snapshot {
             let (counts, facts) = (self.counts(), self.gather(time_ns));
             self.snapshots.push(Numbers { counts, facts, trials: None });
@@ -467,17 +474,20 @@ impl<'a> Stage<'a> {
     }
 
     /// All steps before this time are over: what is due in them expires, step by step.
-    fn end_steps(&mut self, number: u64, begun_ns: u64) {
+    fn end_steps(&mut self, number: u64, begun_ns: u64, out: &mut impl FnMut(Harvest)) {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         let Scanner::Stepped(detector) = &mut self.scans else { return };
         detector.pass(begun_ns);
         self.times = (begun_ns, begun_ns.saturating_add(STEP_NS - 1));
+        out(Harvest { through: self.passages.take(), ..Harvest::default() });
+        Harvest::send(self.scans.take_reports(), out);
+        let reported = Key::mark(number, step_of(begun_ns), 0);
         // At every mark and after all that expires, not when other partitions of this stage have something due.
         self.measure();
         while let Some(step) = self.next_due().filter(|&step| begin_of(step + 1) <= begun_ns) {
             let end_ns = begin_of(step + 1);
-            self.each(number, step, |partition, records| {
+            self.each(number, step, reported, out, |partition, records| {
                 // What is done may leave something else that is due.
                 while let Some(due) = partition.next_due().filter(|&due| due <= end_ns) {
                     partition.expire(end_ns, records);
@@ -521,13 +531,27 @@ impl<'a> Stage<'a> {
         self.has_passed = true;
     }
 
-    fn each(&mut self, number: u64, step: u64, mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>)) {
+    /// Does something with each partition at a mark. Reports were given out up to `reported`.
+    fn each(
+        &mut self,
+        number: u64,
+        step: u64,
+        reported: Key,
+        out: &mut impl FnMut(Harvest),
+        mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>),
+    ) {
+        let spares = self.spares;
         for (partition, cell) in (0..=u8::MAX).zip(&mut self.cells) {
             let Some(cell) = cell else { continue };
             cell.measure();
             let key = Key::mark(number, step, partition);
             let (lines, findings, facts) = (&mut self.lines, &mut self.findings, &mut self.facts);
             let (state, mut records) = cell.split(partition, key, &self.inspection, lines, findings, facts);
+            let out = &mut |lines: &mut Lines| {
+                let lines = std::mem::replace(lines, spares.take());
+                out(Harvest { lines, passed: key, reported, ..Harvest::default() });
+            };
+            records.out = Some(out);
             act(state, &mut records);
         }
     }
@@ -559,14 +583,23 @@ impl<'a> Stage<'a> {
             false => std::mem::replace(&mut self.lines, self.spares.take()),
         };
         let snapshots = std::mem::take(&mut self.snapshots);
-        out(Harvest { lines, reports: Vec::new(), through: self.passages.take(), snapshots, passed: self.passed });
+        let through = self.passages.take();
+        out(Harvest { lines, through, snapshots, passed: self.passed, ..Harvest::default() });
+    }
+
+    /// Gives out all numbers that were asked for, before it says that it has passed where they were.
+    fn send_snapshots(&mut self, out: &mut impl FnMut(Harvest)) {
+        if !self.snapshots.is_empty() {
+            self.send(out);
+        }
     }
 
     /// The capture is over, after so many packets: gives out all that is left to be found.
     pub(super) fn finish(&mut self, packets: u64, max_time: u64, out: &mut impl FnMut(Harvest)) -> Numbers {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
-        self.each(packets + 1, LAST, |partition, records| partition.finish(records));
+        self.send_snapshots(out);
+        self.each(packets + 1, LAST, Key::default(), out, |partition, records| partition.finish(records));
         self.passed = Key::END;
         let mut result = self.scans.finish(max_time, out);
         (result.tcp, result.malformed) = (self.tcp, self.malformed);

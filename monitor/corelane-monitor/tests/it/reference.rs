@@ -1,7 +1,7 @@
 //! The monitor contract once more, as plainly as it can be written: everything is collected, then judged.
 
 use crate::packets::{Key, Packet};
-use corelane_monitor::{Alert, Probe, ProbeScan, Settings, SourceCounts};
+use corelane_monitor::{Alert, Network, Probe, ProbeScan, Settings, SourceCounts};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -38,10 +38,11 @@ fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, u64)
     opened.map(|opening| (false, end.min(opening + settings.syn_timeout_ns)))
 }
 
-fn is_ignored(settings: &Settings, source: IpAddr, target: IpAddr) -> bool {
-    let ignored = &settings.ignored;
-    ignored.sources.iter().any(|network| network.contains(source))
-        || ignored.targets.iter().any(|network| network.contains(target))
+fn is_ignored(settings: &Settings, source: IpAddr, target: IpAddr, port: u16) -> bool {
+    settings.ignored.iter().any(|rule| {
+        let is_of = |network: Option<Network>, address| network.is_none_or(|network| network.contains(address));
+        is_of(rule.source, source) && is_of(rule.target, target) && rule.port.is_none_or(|of_rule| of_rule == port)
+    })
 }
 
 /// The group's count and crossing, if there are more failures than the threshold.
@@ -77,7 +78,7 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
     let mut vertical: BTreeMap<(IpAddr, IpAddr), Vec<u64>> = BTreeMap::new();
     let mut horizontal: BTreeMap<(IpAddr, u16), Vec<u64>> = BTreeMap::new();
     for ((source, destination, port), history) in &histories {
-        if is_ignored(settings, *source, *destination) {
+        if is_ignored(settings, *source, *destination, *port) {
             continue;
         }
         if let Some((rejected, time)) = judge(history, settings, end) {
@@ -162,7 +163,7 @@ fn probe_scans(packets: &[Packet], settings: &Settings) -> Vec<ProbeScan> {
     let mut vertical: BTreeMap<(Probe, IpAddr, IpAddr), Group> = BTreeMap::new();
     let mut horizontal: BTreeMap<(Probe, IpAddr, u16), Group> = BTreeMap::new();
     for ((probe, source, destination, port), (time, answered)) in keys {
-        if is_ignored(settings, source, destination) {
+        if is_ignored(settings, source, destination, port) {
             continue;
         }
         let of_host = Some(vertical.entry((probe, source, destination)).or_default());
