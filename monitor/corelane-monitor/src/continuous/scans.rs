@@ -61,6 +61,11 @@ const MOST_TUNNELS: usize = 1 << 16;
 /// The failures that one answer outweighs.
 const FAILURES_TO_ONE: usize = groups::ONE_OF as usize - 1;
 
+/// The failures of a group that its own cost includes …
+const FEW: usize = 4;
+/// … and those that cost as much as another group.
+const MORE: usize = 400 / size_of::<(u64, Member)>();
+
 /// The list of a step takes as much as so many of twice a report's size: its place, and the four that it begins with.
 const STEP_ROOM: u64 = 3;
 /// A tunnel takes as much as so many reports.
@@ -136,7 +141,10 @@ pub(crate) struct Scans {
     tunnels: Known,
     /// Those that have counted, where they are given out, and their tunnels.
     counted: Option<(Vec<StateReport>, Vec<Through>)>,
+    /// What they take, in groups of [`FEW`] failures, is at most so much.
     most_groups: usize,
+    /// The failures for which groups have room beyond the first [`FEW`].
+    more: usize,
     evicted: u64,
     /// Scans found, by SYNs and by other probes.
     found: [u64; 2],
@@ -170,6 +178,7 @@ impl Scans {
             tunnels: Known::new((most_groups / 16).clamp(64, MOST_TUNNELS), HashKeys::random()),
             counted: continuous.reports.then(Default::default),
             most_groups,
+            more: 0,
             evicted: 0,
             found: [0; 2],
         }
@@ -191,6 +200,7 @@ impl Scans {
         state.groups.iter().for_each(|(key, group)| self.due.entry(group.due).or_default().push(*key));
         self.groups.clear();
         self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
+        self.more = self.groups.values().map(Group::more).sum();
         state.pending.into_iter().for_each(|report| self.report(report));
         self.noted.clear();
         self.waiting_tunnels = 0;
@@ -258,6 +268,7 @@ impl Scans {
         self.count_until(u64::MAX, &mut events);
         self.counted = counted;
         self.due.clear();
+        self.more = 0;
         events.extend(self.groups.drain().filter_map(|(key, group)| group.ended(key)));
         give_out(events, news);
     }
@@ -360,7 +371,9 @@ impl Scans {
             group.failures.pop_front();
             group.tidy();
         }
+        let more = group.more();
         group.failures.push_back((time_ns, member));
+        self.more += group.more() - more;
         if group.through.is_none() {
             group.through = through.map(Box::new);
         }
@@ -373,6 +386,7 @@ impl Scans {
         let count = group.failures.len() as u64;
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
         let quiet = Quiet { first_ns, found_ns: sent_ns, last_ns: sent_ns, count, distinct: count };
+        self.more -= group.more();
         group.failures = VecDeque::new();
         group.answers = VecDeque::new();
         group.quiet = Some(quiet);
@@ -436,14 +450,16 @@ impl Scans {
 
     /// Removes a group; if it was alerted, that scan has ended.
     fn remove(&mut self, key: Key, events: &mut Vec<ScanEvent>) {
-        events.extend(self.groups.remove(&key).and_then(|group| group.ended(key)));
+        let Some(group) = self.groups.remove(&key) else { return };
+        self.more -= group.more();
+        events.extend(group.ended(key));
     }
 
     /// If there are too many groups, gives up the older half of those that are not alerted, or of those that are, or of
-    /// both: where they are more than half of what may be. Scans that are given up end early.
+    /// both: where they take half of what may be. Scans that are given up end early.
     #[inline]
     fn evict(&mut self, events: &mut Vec<ScanEvent>) {
-        if self.groups.len() > self.most_groups {
+        if self.groups.len() + self.more / MORE > self.most_groups {
             self.halve(events);
         }
     }
@@ -453,8 +469,13 @@ impl Scans {
         let before = self.groups.len();
         for is_quiet in [false, true] {
             let alike = self.groups.iter().filter(|(_, group)| group.quiet.is_some() == is_quiet);
-            let mut old: Vec<(u64, Key)> = alike.map(|(key, group)| (group.latest_ns(), *key)).collect();
-            if old.len() <= self.most_groups / 2 {
+            let mut more = 0;
+            let mut old: Vec<(u64, Key)> = alike
+                .inspect(|(_, group)| more += group.more())
+                .map(|(key, group)| (group.latest_ns(), *key))
+                .collect();
+            // Of both one is not below this if together they are too many.
+            if old.len() + more / MORE < self.most_groups.div_ceil(2) {
                 continue;
             }
             let half = old.len().div_ceil(2);
@@ -534,6 +555,11 @@ fn order(report: &StateReport) -> impl Ord + use<> {
 }
 
 impl Group {
+    /// The failures for which it has room beyond the first [`FEW`].
+    fn more(&self) -> usize {
+        self.failures.capacity().saturating_sub(FEW)
+    }
+
     /// The time of its last failure.
     fn latest_ns(&self) -> u64 {
         let kept = self.failures.back().map_or(0, |&(time_ns, _)| time_ns);
@@ -700,6 +726,35 @@ mod tests {
         let group = &scans.groups
             [&(std::net::Ipv4Addr::from_bits(2).into(), Some(Probe::Udp), Target::Host([0, 0, 0, 9].into()))];
         assert_eq!((group.failures.len(), group.answers.len()), (1, 2));
+    }
+
+    /// The room of a group with many failures is that of several.
+    #[test]
+    fn groups_of_many_failures_are_fewer() {
+        let of = |failures: u16| {
+            let settings = Settings {
+                vertical_threshold: 100,
+                horizontal_threshold: 100,
+                table_bytes: Some(1000 * 400 * 4),
+                ..Settings::default()
+            };
+            let mut scans = Scans::new(&settings, &Continuous::default());
+            // Source by source, and each tries the same ports.
+            for source in 0..400 {
+                let time_ns = begin_of(100) + 1000 * u64::from(source);
+                (0..failures).for_each(|port| scans.report(report(100, source, port, FAILED).at(time_ns)));
+            }
+            scans.end(100, |_| {});
+            let bytes =
+                |group: &Group| 400 + group.failures.capacity().saturating_sub(FEW) * size_of::<(u64, Member)>();
+            let bytes: usize = scans.groups.values().map(bytes).sum();
+            assert!((1000 * 400 / 4..=1000 * 400 + 8000).contains(&bytes), "{bytes}");
+            assert_eq!(scans.more, scans.groups.values().map(Group::more).sum::<usize>());
+            scans.groups.values().filter(|group| group.failures.len() > 4).count()
+        };
+        assert_eq!(of(1), 0);
+        let many = of(64);
+        assert!((1..1000 * 400 / (64 * 24)).contains(&many), "{many}");
     }
 
     /// Each source is a scan: nothing but groups that are quiet.

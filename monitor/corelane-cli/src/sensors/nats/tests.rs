@@ -688,14 +688,10 @@ fn rights_that_are_missing_are_said_by_the_servers_words() {
 /// The rights of a program as docs/sensors.md has them: what it may subscribe to, and publish to.
 fn documented(program: &str) -> [Vec<String>; 2] {
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sensors.md")).unwrap();
-    // A row without a program continues the one above.
-    let (mut lines, name) = (text.lines(), format!("| {program} | `_INBOX"));
-    let first = lines.find(|line| line.starts_with(&name)).unwrap();
-    let rows: Vec<_> = [first].into_iter().chain(lines.take_while(|line| line.starts_with("| | |"))).collect();
-    [2, 3].map(|cell| {
-        let cells = rows.iter().filter_map(|row| row.split('|').nth(cell));
-        cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
-    })
+    let (_, item) = text.split_once(&format!("\n- {program} may subscribe to ")).unwrap();
+    let (item, _) = item.split_once(".\n").unwrap();
+    let (subscribe, publish) = item.split_once("publish to").unwrap();
+    [subscribe, publish].map(|rights| rights.split('`').skip(1).step_by(2).map(str::to_owned).collect())
 }
 
 /// With the rights of the documents all do their work, and no sensor reads or writes what is another's.
@@ -709,8 +705,8 @@ fn the_rights_that_are_documented_are_enough_and_no_sensor_has_a_part_in_what_is
     let file = |name: &str| folder.path().join(name);
     let users = names.map(|name| {
         let rights = match name {
-            "north" => documented("the sensor `north`"),
-            "evil" => documented("the sensor `north`")
+            "north" => documented("The sensor `north`"),
+            "evil" => documented("The sensor `north`")
                 .map(|rights| rights.into_iter().map(|right| right.replace("north", "evil")).collect()),
             name => documented(&format!("`{name}`")),
         };
