@@ -196,8 +196,9 @@ impl<'a> Collector<'a> {
         any
     }
 
-    /// Ends the steps that a ring has passed, and all others too: for scans, behind the lines that are due in them. What
-    /// comes before `upto` is complete. Says whether all steps before this end are over, and whether there was anything.
+    /// Ends the steps that a ring has passed, and all others too: for scans, behind the lines that are due in them.
+    /// What comes before `upto` is complete. Says whether all steps before this end are over, and whether there was
+    /// anything.
     fn end_steps(
         &mut self,
         number: usize,

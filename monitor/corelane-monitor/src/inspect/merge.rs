@@ -59,9 +59,10 @@ impl<'a> Merge<'a> {
         self.inboxes.iter().map(|inbox| inbox.passed).min().unwrap_or(Key::END)
     }
 
-    /// Whether a stage has brought so much at a mark that it is to wait for another one that has not come as far. Each
-    /// stage comes to the end of a mark without more from the Dispatcher, so none waits in a circle, and the last of all
-    /// waits for none.
+    /// Whether a stage has brought so much at a mark that it is to wait for another one that has not come as far.
+    ///
+    /// Each stage comes to the end of a mark without more from the Dispatcher, so none waits in a circle, and the last
+    /// of all waits for none.
     pub(super) fn is_ahead(&self, stage: usize) -> bool {
         let Inbox { bytes, passed, .. } = self.inboxes[stage];
         let first = self.inboxes[stage].first().filter(|first| bytes > MOST_AHEAD && first.is_of_mark());
