@@ -8,6 +8,9 @@
 //!    answered since the first of the failures that it keeps. Answers before that say nothing about them;
 //! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
 //!    there were, and is gone: if the scan goes on it is alerted anew.
+//!
+//! The failures of a host beyond its first four also count in the block of their source. A host or port that becomes a
+//! scan leaves it, so blocks are judged at the end of a step: a fast scan of some hosts is none.
 
 use super::{Continuous, UDP_FAILS_NS};
 use crate::groups;
@@ -127,6 +130,8 @@ struct Quiet {
 pub(crate) struct Scans {
     thresholds: [usize; 2],
     block_threshold: usize,
+    /// Blocks that have too many failures in this step: since when, and how many more they had than they keep.
+    crowded: BTreeMap<Key, (u64, u64)>,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
@@ -168,6 +173,7 @@ impl Scans {
         Scans {
             thresholds: [threshold(settings.vertical_threshold), threshold(settings.horizontal_threshold)],
             block_threshold: threshold(groups::block_threshold(settings)),
+            crowded: BTreeMap::new(),
             continuous: *continuous,
             groups: HashMap::with_hasher(HashKeys::random()),
             due: BTreeMap::new(),
@@ -288,6 +294,7 @@ impl Scans {
                 // Not at the end of the step: one second of a flood may exceed the limit many times.
                 self.evict(events);
             }
+            self.find_blocks(events);
         }
         self.note(step);
     }
@@ -350,7 +357,7 @@ impl Scans {
         threshold: usize,
         events: &mut Vec<ScanEvent>,
     ) -> Failed {
-        let (forget_s, suppress_s) = (self.continuous.forget_s, self.continuous.suppress_s);
+        let forget_s = self.continuous.forget_s;
         let queue = &mut self.due;
         let group = self.groups.entry(key).or_insert_with(|| {
             let due = step_of(time_ns).saturating_add(forget_s);
@@ -370,6 +377,9 @@ impl Scans {
         if group.failures.len() > threshold {
             group.failures.pop_front();
             group.tidy();
+            if let Some((_, more)) = self.crowded.get_mut(&key).filter(|_| key.2 == Target::Block) {
+                *more += 1;
+            }
         }
         let more = group.more();
         group.failures.push_back((time_ns, member));
@@ -383,18 +393,37 @@ impl Scans {
         if group.failures.len() <= threshold {
             return Failed::Counted(group.failures.len());
         }
-        let count = group.failures.len() as u64;
+        if key.2 == Target::Block {
+            self.crowded.entry(key).or_insert((time_ns, 0));
+            return Failed::Known;
+        }
+        self.find(key, time_ns, 0, events);
+        Failed::Found
+    }
+
+    /// A group is a scan, by the failure of this time, and had so many more than it keeps.
+    fn find(&mut self, key: Key, time_ns: u64, more: u64, events: &mut Vec<ScanEvent>) {
+        let Some(group) = self.groups.get_mut(&key) else { return };
+        let count = group.failures.len() as u64 + more;
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
         let quiet = Quiet { first_ns, found_ns: sent_ns, last_ns: sent_ns, count, distinct: count };
         self.more -= group.more();
         group.failures = VecDeque::new();
         group.answers = VecDeque::new();
         group.quiet = Some(quiet);
-        group.due = step_of(time_ns).saturating_add(suppress_s);
-        queue.entry(group.due).or_default().push(key);
+        group.due = step_of(time_ns).saturating_add(self.continuous.suppress_s);
+        self.due.entry(group.due).or_default().push(key);
         self.found[usize::from(key.1.is_some())] += 1;
         events.extend(group.event(key, ScanState::Found));
-        Failed::Found
+    }
+
+    /// A step is over: blocks are found that no scan of a host or port has made too small.
+    fn find_blocks(&mut self, events: &mut Vec<ScanEvent>) {
+        for (key, (time_ns, more)) in std::mem::take(&mut self.crowded) {
+            if self.groups.get(&key).is_some_and(|block| block.failures.len() > self.block_threshold) {
+                self.find(key, time_ns, more, events);
+            }
+        }
     }
 
     /// Counts a failure of a group of a host for the block of its source, and gives up what scans have on their own.
@@ -413,6 +442,9 @@ impl Scans {
                 if let Some(block) = self.groups.get_mut(&key) {
                     let is_other = |member| matches!(target, Target::Host(_)) && member != target;
                     block.failures.retain(|&(_, member)| is_other(member));
+                    if block.failures.len() <= self.block_threshold {
+                        self.crowded.remove(&key);
+                    }
                 }
             }
             Failed::Counted(ports) => {

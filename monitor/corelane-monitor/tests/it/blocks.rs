@@ -73,8 +73,12 @@ fn few_ports_of_many_hosts_and_many_of_few_are_no_block() {
 #[test]
 fn scans_of_many_ports_of_some_hosts_are_no_block_too() {
     let (_, make) = KINDS[1];
-    for (hosts, ports) in [(4, 30), (9, 21)] {
-        for (report, _) in runs(&block(hosts, ports, true, &make), &Settings::default()) {
+    // One host after the other, or all at once within a second.
+    for (hosts, ports, by_host, faster) in [(4, 30, true, 1), (9, 21, true, 1), (4, 30, false, 10), (9, 21, false, 10)]
+    {
+        let mut capture = block(hosts, ports, by_host, &make);
+        capture.records.iter_mut().for_each(|(time_ns, _)| *time_ns = START + (*time_ns - START) / faster);
+        for (report, _) in runs(&capture, &Settings::default()) {
             let scans = found(&report);
             assert_eq!(scans.len() as u64, hosts, "{scans:?}");
             assert!(scans.iter().all(|(_, scan)| matches!(scan, Alert::Vertical { .. })), "{scans:?}");
