@@ -130,8 +130,8 @@ struct Quiet {
 pub(crate) struct Scans {
     thresholds: [usize; 2],
     block_threshold: usize,
-    /// Blocks that have too many failures in this step: since when, and how many more they had than they keep.
-    crowded: BTreeMap<Key, (u64, u64)>,
+    /// Blocks that have too many failures in this step: the times of the first too many, and how many more they had than they keep.
+    crowded: BTreeMap<Key, ([u64; 2], u64)>,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
@@ -394,15 +394,15 @@ impl Scans {
             return Failed::Counted(group.failures.len());
         }
         if key.2 == Target::Block {
-            self.crowded.entry(key).or_insert((time_ns, 0));
+            self.crowded.entry(key).or_insert(([time_ns, sent_ns], 0));
             return Failed::Known;
         }
-        self.find(key, time_ns, 0, events);
+        self.find(key, [time_ns, sent_ns], 0, events);
         Failed::Found
     }
 
-    /// A group is a scan, by the failure of this time, and had so many more than it keeps.
-    fn find(&mut self, key: Key, time_ns: u64, more: u64, events: &mut Vec<ScanEvent>) {
+    /// A group is a scan, by the failure of these times, and had so many more than it keeps.
+    fn find(&mut self, key: Key, [time_ns, sent_ns]: [u64; 2], more: u64, events: &mut Vec<ScanEvent>) {
         let Some(group) = self.groups.get_mut(&key) else { return };
         let count = group.failures.len() as u64 + more;
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
@@ -419,9 +419,9 @@ impl Scans {
 
     /// A step is over: blocks are found that no scan of a host or port has made too small.
     fn find_blocks(&mut self, events: &mut Vec<ScanEvent>) {
-        for (key, (time_ns, more)) in std::mem::take(&mut self.crowded) {
+        for (key, (times, more)) in std::mem::take(&mut self.crowded) {
             if self.groups.get(&key).is_some_and(|block| block.failures.len() > self.block_threshold) {
-                self.find(key, time_ns, more, events);
+                self.find(key, times, more, events);
             }
         }
     }
