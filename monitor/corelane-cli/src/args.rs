@@ -310,8 +310,8 @@ pub(crate) struct Detection {
     #[arg(long, value_name = "ADDR[/PREFIX]")]
     pub(crate) ignore_target: Vec<Network>,
 
-    /// Ignores attempts and probes of which all is true that is named: `from 10.0.0.5 port 9100`, `port 161`,
-    /// `from 10.0.0.5 to 10.9.0.0/16`; may be repeated
+    /// Ignores attempts and probes of which all is true that is named: `from=10.0.0.5,port=9100`, `port=161`,
+    /// `from=10.0.0.5,to=10.9.0.0/16`; may be repeated
     #[arg(long, value_name = "RULE")]
     pub(crate) ignore: Vec<Ignored>,
 }

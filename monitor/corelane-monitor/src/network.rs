@@ -67,7 +67,7 @@ impl FromStr for Network {
 }
 
 /// Attempts and probes that are ignored: they count for no failure and no scan. Packets, bytes and flows are counted all
-/// the same. Written `from 10.0.0.5 to 10.9.0.0/16 port 9100`, with any of the three, in any order.
+/// the same. Written `from=10.0.0.5,to=10.9.0.0/16,port=9100`, with any of the three, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// Those from here alone.
@@ -100,25 +100,24 @@ impl FromStr for Ignored {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "give some of `from NETWORK`, `to NETWORK` and `port NUMBER`";
+        const FORM: &str = "give some of from=NETWORK, to=NETWORK and port=NUMBER, with commas between them";
         let mut ignored = Ignored::default();
-        let mut words = text.split_whitespace();
-        while let Some(word) = words.next() {
-            let value = words.next().ok_or_else(|| format!("nothing is behind '{word}'; {FORM}"))?;
-            let is_twice = match word {
+        for part in text.split(',') {
+            let (name, value) = part.split_once('=').ok_or_else(|| format!("'{part}' is no rule; {FORM}"))?;
+            let is_twice = match name {
                 "from" => ignored.source.replace(value.parse()?).is_some(),
                 "to" => ignored.target.replace(value.parse()?).is_some(),
                 "port" => {
                     let port = value.parse().map_err(|_| format!("'{value}' is not a port; give 0 to 65535"))?;
                     ignored.port.replace(port).is_some()
                 }
-                _ => return Err(format!("'{word}' is not known; {FORM}")),
+                _ => return Err(format!("'{name}' is not known; {FORM}")),
             };
             if is_twice {
-                return Err(format!("'{word}' is there twice; repeat the option instead"));
+                return Err(format!("'{name}' is there twice; repeat the option instead"));
             }
         }
-        if ignored == Ignored::default() { Err(format!("it would ignore all; {FORM}")) } else { Ok(ignored) }
+        Ok(ignored)
     }
 }
 
@@ -165,20 +164,21 @@ mod tests {
     fn what_is_ignored_is_read() {
         let (source, target) = (Some(network("10.0.0.5")), Some(network("10.9.0.0/16")));
         for (text, expected) in [
-            ("from 10.0.0.5", Ignored { source, ..Ignored::default() }),
-            ("port 161", Ignored { port: Some(161), ..Ignored::default() }),
-            (" port 9100  from 10.0.0.5 ", Ignored { source, port: Some(9100), ..Ignored::default() }),
-            ("to 10.9.1.1/16 port 0 from 10.0.0.5", Ignored { source, target, port: Some(0) }),
+            ("from=10.0.0.5", Ignored { source, ..Ignored::default() }),
+            ("port=161", Ignored { port: Some(161), ..Ignored::default() }),
+            ("port=9100,from=10.0.0.5", Ignored { source, port: Some(9100), ..Ignored::default() }),
+            ("to=10.9.1.1/16,port=0,from=10.0.0.5", Ignored { source, target, port: Some(0) }),
         ] {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
         for (wrong, part) in [
-            ("", "it would ignore all"),
-            ("10.0.0.5", "nothing is behind '10.0.0.5'"),
-            ("source 10.0.0.5", "'source' is not known"),
-            ("from 10.0.0", "'10.0.0' is not an IP address"),
-            ("port 65536", "'65536' is not a port"),
-            ("port 1 port 2", "'port' is there twice"),
+            ("", "'' is no rule"),
+            ("10.0.0.5", "'10.0.0.5' is no rule"),
+            ("source=10.0.0.5", "'source' is not known"),
+            ("from=10.0.0", "'10.0.0' is not an IP address"),
+            ("port=65536", "'65536' is not a port"),
+            ("port=1,", "'' is no rule"),
+            ("port=1,port=2", "'port' is there twice"),
         ] {
             let error = wrong.parse::<Ignored>().expect_err(wrong);
             assert!(error.contains(part), "{wrong}: {error}");

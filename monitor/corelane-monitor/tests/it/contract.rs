@@ -270,8 +270,8 @@ fn a_huge_time_out_and_the_last_times_do_not_overflow() {
 
 /// Scans of both shapes, by SYNs and by datagrams, from two sources; and the settings that ignore these.
 fn ignoring(sources: &[&str], targets: &[&str]) -> Report {
-    let from = sources.iter().map(|source| format!("from {source}"));
-    let to = targets.iter().map(|target| format!("to {target}"));
+    let from = sources.iter().map(|source| format!("from={source}"));
+    let to = targets.iter().map(|target| format!("to={target}"));
     ignoring_rules(from.chain(to))
 }
 
@@ -313,10 +313,10 @@ fn ignored_sources_and_targets_count_for_nothing() {
     assert_eq!(counts(ignoring(&[], &["10.0.7.20/30", "10.0.7.24/31"])), (88, all(), vec![]));
     // All of a rule have to be true, and one of the rules.
     let rules = |rules: &[&str]| counts(ignoring_rules(rules.iter().map(|rule| (*rule).to_owned())));
-    assert_eq!(rules(&["port 161"]), (50, all(), vec![]));
-    assert_eq!(rules(&["from 10.9.9.9 port 161"]), (75, all(), vec![25; 2]));
-    assert_eq!(rules(&["from 10.9.9.9 to 10.0.0.2 port 161"]), (100, all(), all()));
-    assert_eq!(rules(&["from 10.9.9.9 to 10.0.0.2", "port 161 to 10.0.7.0/24"]), (25, vec![25; 2], vec![]));
+    assert_eq!(rules(&["port=161"]), (50, all(), vec![]));
+    assert_eq!(rules(&["from=10.9.9.9,port=161"]), (75, all(), vec![25; 2]));
+    assert_eq!(rules(&["from=10.9.9.9,to=10.0.0.2,port=161"]), (100, all(), all()));
+    assert_eq!(rules(&["from=10.9.9.9,to=10.0.0.2", "port=161,to=10.0.7.0/24"]), (25, vec![25; 2], vec![]));
     // A host that scans and is scanned: a source is no target.
     assert_eq!(counts(ignoring(&["10.0.0.0/16"], &["10.9.9.0/24"])), (100, all(), all()));
     assert_eq!(counts(ignoring(&["10.9.9.9"], &["10.0.7.0/24"])), (25, vec![25; 2], vec![]));
