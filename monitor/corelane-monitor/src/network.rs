@@ -66,8 +66,8 @@ impl FromStr for Network {
     }
 }
 
-/// Attempts and probes that are ignored: they count for no failure and no scan. Packets, bytes and flows are counted all
-/// the same. Written `from=10.0.0.5,to=10.9.0.0/16,port=9100`, with any of the three, in any order.
+/// Attempts and probes that are ignored: they count for no failure and no scan. Packets, bytes and flows are counted
+/// all the same. Written `from=10.0.0.5,to=10.9.0.0/16,port=9100`, with any of the three, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignored {
     /// Those from here alone.

@@ -130,7 +130,8 @@ struct Quiet {
 pub(crate) struct Scans {
     thresholds: [usize; 2],
     block_threshold: usize,
-    /// Blocks that have too many failures in this step: the times of the first too many, and how many more they had than they keep.
+    /// Blocks that have too many failures in this step: the times of the first of these, and how many they had more
+    /// than they keep.
     crowded: BTreeMap<Key, ([u64; 2], u64)>,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
