@@ -696,7 +696,7 @@ fn documented(program: &str) -> [Vec<String>; 2] {
 
 /// With the rights of the documents all do their work, and no sensor reads or writes what is another's.
 #[test]
-fn the_rights_that_are_documented_are_enough_and_no_sensor_has_a_part_in_what_is_anothers() {
+fn the_rights_that_are_documented_are_enough_and_no_sensor_has_a_part_in_those_of_another() {
     let folder = tempfile::tempdir().unwrap();
     let names = ["north", "evil", "aggregate", "top"];
     if !certificates(folder.path(), &names) {
