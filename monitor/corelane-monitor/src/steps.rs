@@ -27,11 +27,8 @@ const SET_BACK: u32 = 8;
 /// use corelane_monitor::Steps;
 ///
 /// let mut steps = Steps::new();
-/// for second in [5, 6, 3_600, 7] {
-///     if steps.packet(second * 1_000_000_000) {
-///         // It is taken. Another one waits for what follows.
-///     }
-/// }
+/// let taken = [5, 6, 3_600, 7].map(|second| steps.packet(second * 1_000_000_000));
+/// assert_eq!(taken, [false, true, false, true]);
 /// assert_eq!(steps.begun_ns(), 7_000_000_000);
 /// assert_eq!(steps.jumps().ahead, 1);
 /// ```
