@@ -19,7 +19,7 @@ use super::{Application, Ring, Trace, pointers, rings};
 use crate::item::Block;
 use corelane_net::capture::Record;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
-use corelane_net::decode::{Decoded, Transport, decode, mapped};
+use corelane_net::decode::{Decoded, Transport, datagram, decode, mapped, transport};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
 use std::sync::Arc;
@@ -210,6 +210,8 @@ impl Application for Portscans {
                 let (source, destination) = (mapped(source), mapped(destination));
                 Transport { source, destination, source_port, destination_port, protocol, flags, hops }
             }
+            // The first one of a packet has its header, mostly.
+            Decoded::Fragment => transport(&datagram(record).ok()?).ok()?,
             _ => return None,
         };
         let header = Header { time_ns: record.time_ns, wire_len: record.wire_len, transport };
