@@ -256,8 +256,7 @@ impl Dispatcher {
         if place.outermost != place.network
             && let Ok(packet) = found
         {
-            let now_ns = if self.steps.is_none() { record.time_ns } else { self.steps.time(record.time_ns) };
-            self.passages.see(place.partition, is_v4, &packet, now_ns, outermost);
+            self.passages.see(place.partition, is_v4, &packet, self.steps.time(record.time_ns), outermost);
         }
     }
 
@@ -402,7 +401,7 @@ impl Dispatcher {
     /// The largest time of any record, at which the capture ends; 0 without records. Where time passes in steps, the
     /// largest in the last one. [`SubAnalyzer::finish`](crate::SubAnalyzer::finish) needs it.
     pub fn max_time(&self) -> u64 {
-        if self.steps.is_none() { self.times.1 } else { self.steps.time(self.times.1) }
+        self.steps.time(self.times.1)
     }
 
     /// Times that steps did not believe.

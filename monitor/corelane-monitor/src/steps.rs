@@ -183,22 +183,19 @@ impl Steps {
         self.begun_ns
     }
 
-    /// The time of a packet that is taken, in the current step.
+    /// The time of a packet that is taken: in the current step, or its own where there are no steps.
     #[inline(always)]
     pub(crate) fn time(&self, time_ns: u64) -> u64 {
-        within(self.begun_ns, time_ns.saturating_add(self.jumps.shift_ns))
+        if self.is_none() {
+            return time_ns;
+        }
+        time_ns.saturating_add(self.jumps.shift_ns).clamp(self.begun_ns, self.begun_ns.saturating_add(STEP_NS - 1))
     }
 
     /// Times that were not believed so far.
     pub fn jumps(&self) -> Jumps {
         self.jumps
     }
-}
-
-/// The time nearest to this in the step that began then.
-#[inline(always)]
-pub(crate) fn within(begun_ns: u64, time_ns: u64) -> u64 {
-    time_ns.clamp(begun_ns, begun_ns.saturating_add(STEP_NS - 1))
 }
 
 impl Default for Steps {

@@ -367,8 +367,9 @@ impl<'a> Stage<'a> {
             self.through(frame, &datagram, transport(&datagram));
         }
         datagram.vlans = Vlans::of(frame.link, frame.data, outermost);
+        let now_ns = self.now(frame.time_ns);
         if let Some(facts) = &mut self.facts {
-            facts.packet(frame.time_ns.clamp(self.times.0, self.times.1), datagram.protocol, frame.wire_len);
+            facts.packet(now_ns, datagram.protocol, frame.wire_len);
             facts.wraps(frame.data, outermost, network);
         }
         if datagram.fragment.is_some() {
