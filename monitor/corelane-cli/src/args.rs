@@ -339,6 +339,11 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub(crate) memory_limit: Option<u64>,
 
+    /// A number that says which address pairs share memory. Only what a memory limit evicts depends on it [default: of
+    /// a copy by --write that of its run; else drawn on an interface, and 0 for files]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+
     /// Pins the threads to these CPUs, for example 0,2-3
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub(crate) cpus: Option<Cpus>,

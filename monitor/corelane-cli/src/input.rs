@@ -4,7 +4,7 @@ use crate::exit::left_out;
 use crate::interrupt::Interrupt;
 use crate::output::{Condition, OutputError, is_standard};
 use crate::progress::Gauge;
-use crate::tap::Tap;
+use crate::tap::{CopyEnd, Tap, seed_in};
 use corelane::error::PopTimeoutError;
 use corelane::spsc::{self, Consumer};
 use corelane_monitor::{Silence, Source};
@@ -93,6 +93,7 @@ pub(crate) struct Inputs {
     end_ns: Option<u64>,
     /// A filter and a copy, if there are any.
     tap: Option<Tap>,
+    seed: Option<u64>,
     readable: usize,
     cut_short: bool,
 }
@@ -118,6 +119,7 @@ impl Inputs {
             last_time_ns: 0,
             end_ns: None,
             tap: None,
+            seed: None,
             readable: 0,
             cut_short: false,
         }
@@ -136,9 +138,25 @@ impl Inputs {
         Inputs { tap: tap.is_needed().then_some(tap), ..self }
     }
 
+    /// The same, with a seed that was given.
+    pub(crate) fn with_seed(self, seed: Option<u64>) -> Self {
+        Inputs { seed, ..self }
+    }
+
     /// Empties the file of the copy, if there is one.
     pub(crate) fn begin_copy(&self) -> Result<(), OutputError> {
         self.tap.iter().try_for_each(Tap::begin)
+    }
+
+    /// The seed of the run, once captures are [open](Inputs::open), which its copy has too: the one that was given, or
+    /// else the one that the first capture was made with as a copy.
+    pub(crate) fn seed(&mut self) -> u64 {
+        let made_with = || self.open.front()?.reader.comment().and_then(seed_in);
+        let seed = self.seed.or_else(made_with).unwrap_or(0);
+        if let Some(CopyEnd::Own(copy)) = self.tap.as_mut().and_then(|tap| tap.copy.as_mut()) {
+            copy.set_seed(seed);
+        }
+        seed
     }
 
     /// Ends the copy, if there is one; says how it is.

@@ -39,6 +39,7 @@ use corelane_net::capture::filter::Filter;
 #[cfg(target_os = "linux")]
 use corelane_net::capture::live::Live;
 use corelane_net::capture::{Memory, Record};
+use std::hash::{BuildHasher, RandomState};
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         return refused(ONLY_ON_LINUX);
     }
     // This comes before a long input is loaded for nothing.
-    let job = match prepare(arguments) {
+    let mut job = match prepare(arguments) {
         Ok(job) => job,
         Err(refusal) => return refused(refusal),
     };
@@ -89,11 +90,11 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
     let quiet = arguments.outputs.quiet;
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
     if !arguments.demo {
-        let inputs = match inputs(arguments, start, &watch, &mut outputs) {
+        let inputs = match inputs(arguments, start, job.settings.seed, &watch, &mut outputs) {
             Ok(inputs) => inputs,
             Err(refusal) => return refused(refusal).and(interrupt.exit()),
         };
-        let analysed = analyse(inputs, &job, &mut outputs, &watch, quiet);
+        let analysed = analyse(inputs, &mut job, &mut outputs, &watch, quiet);
         return analysed.map_or(Exit::Failed, |analysed| analysed.exit.and(outputs.write(&analysed)));
     }
     if let Err(refusal) = start.confine_files(arguments) {
@@ -111,8 +112,8 @@ pub(crate) fn run(arguments: &MonitorArguments, interrupt: &Interrupt) -> Exit {
         Err(error) => return refused(format_args!("demo: {error}")),
     };
     let watch = Watch { interrupt: interrupt.clone(), gauge: Arc::new(Gauge::default()) };
-    let inputs = vec![Input::Files(Box::new(Inputs::of("demo", reader, &watch)))];
-    let Some(analysed) = analyse(inputs, &job, &mut outputs, &watch, quiet) else { return Exit::Failed };
+    let inputs = vec![Input::Files(Box::new(Inputs::of("demo", reader, &watch).with_seed(arguments.spread.seed)))];
+    let Some(analysed) = analyse(inputs, &mut job, &mut outputs, &watch, quiet) else { return Exit::Failed };
     let exit = analysed.exit.and(outputs.write(&analysed));
     if exit != Exit::Done {
         return exit;
@@ -169,6 +170,8 @@ fn settings(arguments: &MonitorArguments) -> Settings {
         tunnels: detection.tunnels.map_or(opens_tunnels, |switch| switch == OnOff::On),
         counting: outputs.count_sources.map(|every| Counting { every, top: outputs.top }),
         table_bytes: None,
+        // A sender that knew it could fill the memory of one partition.
+        seed: arguments.spread.seed.unwrap_or_else(|| if is_live { RandomState::new().hash_one(0) } else { 0 }),
         // Only the text has them.
         top: if outputs.format == Format::Text { outputs.top } else { 0 },
     }
@@ -306,6 +309,7 @@ fn user(arguments: &MonitorArguments) -> Result<Option<User>, String> {
 pub(crate) fn inputs(
     arguments: &MonitorArguments,
     mut start: Start,
+    seed: u64,
     watch: &Watch,
     outputs: &mut Outputs,
 ) -> Result<Vec<Input>, String> {
@@ -322,7 +326,7 @@ pub(crate) fn inputs(
         let tap =
             Tap { filter: start.filter, copy: copy.map(CopyEnd::own), steps: arguments.is_endless().then(Steps::new) };
         return Ok(vec![Input::Files(Box::new(
-            Inputs::new(&arguments.files, read_mode(arguments), watch).through(tap),
+            Inputs::new(&arguments.files, read_mode(arguments), watch).through(tap).with_seed(arguments.spread.seed),
         ))]);
     };
     #[cfg(not(target_os = "linux"))]
@@ -336,7 +340,8 @@ pub(crate) fn inputs(
         let given = start.confine(arguments)?;
         let Some(LiveStart { notify, listener, rings }) = start.live else { unreachable!("there is an interface") };
         outputs.publisher.iter_mut().try_for_each(Publisher::start)?;
-        let copy = copy.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), rings[0].link()));
+        let copy =
+            copy.map(|output| Copy::of_interface(output, capture.snaplen, interface.clone(), rings[0].link(), seed));
         let wires = Wire::all(rings, copy, watch, &requests, arguments.endless.drop_all);
         let protections = given.protections().map(|(name, protection)| (name, protection.to_string())).to_vec();
         let every = arguments.endless.stats_interval.as_secs();
@@ -541,7 +546,7 @@ impl Source for Input {
 /// Runs the analysis, and logs faults of the input. `None` if no input could be read.
 pub(crate) fn analyse(
     mut inputs: Vec<Input>,
-    job: &Job,
+    job: &mut Job,
     outputs: &mut Outputs,
     watch: &Watch,
     quiet: bool,
@@ -565,6 +570,7 @@ pub(crate) fn analyse(
         if !readable && !files.was_cut_short() {
             return None;
         }
+        job.settings.seed = files.seed();
         begun = files.begin_copy();
     }
     drop(meter);

@@ -142,6 +142,14 @@ impl CopyEnd {
     }
 }
 
+/// What precedes the seed of the run in the comment of its copy.
+const SEED: &str = "corelane monitor --seed ";
+
+/// The seed of the run that made a copy with this comment.
+pub(crate) fn seed_in(comment: &str) -> Option<u64> {
+    comment.strip_prefix(SEED)?.parse().ok()
+}
+
 /// Bytes of packets that are handed on at a time, so that few are lost together on a full disk.
 const TOGETHER: usize = 256 << 10;
 
@@ -153,6 +161,7 @@ pub(crate) struct Copy {
     stream: Option<Stream>,
     snaplen: u32,
     interface: Option<String>,
+    seed: u64,
     /// The link type that the file's header has last.
     link: Option<LinkType>,
     reopens: usize,
@@ -175,6 +184,7 @@ impl Copy {
             stream: Some(output.into_stream().enduring(Units::Records)),
             snaplen,
             interface: None,
+            seed: 0,
             link: None,
             reopens: 0,
             packets: 0,
@@ -187,11 +197,16 @@ impl Copy {
     }
 
     /// A copy of packets from an interface whose frames have this link type.
-    pub(crate) fn of_interface(output: Output, snaplen: u32, interface: String, link: LinkType) -> Self {
-        let mut copy = Copy { interface: Some(interface), ..Copy::to(output, snaplen) };
+    pub(crate) fn of_interface(output: Output, snaplen: u32, interface: String, link: LinkType, seed: u64) -> Self {
+        let mut copy = Copy { interface: Some(interface), seed, ..Copy::to(output, snaplen) };
         copy.begin(link);
         copy.hand_on();
         copy
+    }
+
+    /// The seed of the run, before the first packet.
+    pub(crate) fn set_seed(&mut self, seed: u64) {
+        self.seed = seed;
     }
 
     /// How the file is, with the number of lost packets.
@@ -226,7 +241,8 @@ impl Copy {
     #[inline]
     fn begin(&mut self, link: LinkType) {
         let Some(stream) = self.stream.take() else { return };
-        self.writer = PcapngWriter::new(stream, link, self.snaplen, self.interface.as_deref()).ok();
+        let (name, comment) = (self.interface.as_deref(), format!("{SEED}{}", self.seed));
+        self.writer = PcapngWriter::commented(stream, link, self.snaplen, name, &comment).ok();
         self.link = Some(link);
         if let Some(writer) = &mut self.writer {
             let header = writer.header();

@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
     let is_live = arguments.interface.is_some();
     let pace = speed(&arguments).filter(|speed| speed.is_finite()).map(Pace::new);
     let monitor = arguments.monitor();
-    let (job, mut start) = match monitor::prepare(&monitor).and_then(|job| Ok((job, Start::of(&monitor)?))) {
+    let (mut job, mut start) = match monitor::prepare(&monitor).and_then(|job| Ok((job, Start::of(&monitor)?))) {
         Ok(prepared) => prepared,
         Err(refusal) => return refused(refusal),
     };
@@ -113,7 +113,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
             Err(error) => Err(format!("demo: {error}")),
         }
     } else {
-        monitor::inputs(&monitor, start, &watch, &mut outputs)
+        monitor::inputs(&monitor, start, job.settings.seed, &watch, &mut outputs)
     };
     let mut inputs = match inputs {
         Ok(inputs) => inputs,
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: TopArguments, interrupt: &Interrupt) -> Exit {
             inputs.into_iter().map(|input| input.played(|files| Replay::new(files, pace.clone(), &watch))).collect();
     }
     on_screen(&screen, is_live, pace.as_ref(), interrupt, || {
-        let Analysed { report, findings, exit, .. } = monitor::analyse(inputs, &job, &mut outputs, &watch, true)?;
+        let Analysed { report, findings, exit, .. } = monitor::analyse(inputs, &mut job, &mut outputs, &watch, true)?;
         screen.step(&report, findings.as_ref(), report.capture.as_ref());
         Some(exit)
     })

@@ -1,12 +1,13 @@
 //! The first stage: decodes just enough of a record to know its partition.
 
 use crate::hash::HashKeys;
+use crate::lending::{Lending, Lent};
 use crate::report::Tunnels;
-use crate::room;
+use crate::room::{self, Room};
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::slot::{PARTITIONS, Slot, partition_v4, partition_v6};
-use crate::steps::{Jumps, Steps};
+use crate::slot::{PARTITIONS, Slot};
+use crate::steps::{Jumps, Steps, step_of};
 use crate::through::{Passages, Through};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{
@@ -14,6 +15,7 @@ use corelane_net::decode::{
     is_arp, locate, plain_v4, plain_v6, transport,
 };
 use corelane_net::defrag::{Counts, Defragmenter, Limits};
+use std::sync::Arc;
 
 /// Decodes records, counts the facts that need no state, and passes on [slots](crate::slot).
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub struct Dispatcher {
     fragments: Fragments,
     /// The tunnels of packets whose slots were asked for.
     passages: Passages,
+    /// Set if time passes in steps and memory has a limit.
+    lending: Option<Box<Lending>>,
 }
 
 /// Fragments of packets whose slots were asked for.
@@ -97,11 +101,11 @@ pub(crate) struct Place {
 }
 
 #[inline]
-fn placed<'a>((outermost, located, part): (u16, Located, Record<'a>)) -> (Place, Record<'a>) {
+fn placed<'a>(keys: &HashKeys, (outermost, located, part): (u16, Located, Record<'a>)) -> (Place, Record<'a>) {
     let Located { at, source, destination, is_v4 } = located;
     let partition = match is_v4 {
-        true => partition_v4(source as u32, destination as u32),
-        false => partition_v6(source, destination),
+        true => keys.partition_v4(source as u32, destination as u32),
+        false => keys.partition_v6(source, destination),
     };
     (Place { network: at, outermost, partition }, part)
 }
@@ -123,13 +127,49 @@ impl Dispatcher {
             tunnels,
             fragments: Fragments::new(room::fragments(settings)),
             passages: Passages::new(settings, false, run.keys),
+            lending: None,
         }
     }
 
-    /// The same, for a run in which time passes in steps.
-    pub(crate) fn in_steps(run: &Run, settings: &Settings) -> Self {
+    /// The same, for a run in which time passes in steps, and failures are forgotten after so many seconds.
+    pub(crate) fn in_steps(run: &Run, settings: &Settings, forget_s: u64) -> Self {
         let passages = Passages::new(settings, true, run.keys);
-        Dispatcher { steps: Steps::new(), passages, ..Dispatcher::new(run, settings) }
+        let lending = Lending::new(run.keys, Room::of(settings), forget_s).map(Box::new);
+        Dispatcher { steps: Steps::new(), passages, lending, ..Dispatcher::new(run, settings) }
+    }
+
+    /// A step has begun: the room of partitions from now on, if that has changed.
+    pub(crate) fn lend(&mut self) -> Option<Arc<Lent>> {
+        let step = step_of(self.begun_ns());
+        self.lending.as_mut()?.lend(step)
+    }
+
+    #[inline(always)]
+    fn begins_v4(&mut self, packet: &Transport<u32>) {
+        if let Some(lending) = &mut self.lending {
+            lending.v4(packet);
+        }
+    }
+
+    #[inline(always)]
+    fn begins_v6(&mut self, packet: &Transport<u128>) {
+        if let Some(lending) = &mut self.lending {
+            lending.v6(packet);
+        }
+    }
+
+    /// The same of a packet that another stage decodes.
+    #[inline(never)]
+    fn begins(&mut self, (place, record): &(Place, Record<'_>)) {
+        if let Ok(datagram) = datagram_at(record.data, place.network, record.wire_len)
+            && datagram.fragment.is_none()
+            && let Ok(packet) = transport(&datagram)
+        {
+            match datagram.is_v4 {
+                true => self.begins_v4(&packet.to_v4()),
+                false => self.begins_v6(&packet),
+            }
+        }
     }
 
     /// The clock of steps.
@@ -187,8 +227,10 @@ impl Dispatcher {
     pub(crate) fn packet<'a>(&mut self, record: &Record<'a>, sink: &mut impl Sink) -> Option<(Place, Record<'a>)> {
         self.count(record);
         if let Some(packet) = plain_v4(record.link, record.data).filter(|packet| !packet.may_be_tunnel()) {
+            self.begins_v4(&packet);
             self.v4(record, &packet, sink);
         } else if let Some(packet) = plain_v6(record.link, record.data).filter(|packet| !packet.may_be_tunnel()) {
+            self.begins_v6(&packet);
             self.v6(record, &packet, sink);
         } else {
             return self.unusual(record, sink);
@@ -208,15 +250,23 @@ impl Dispatcher {
                 (part, decoded) = (inside, decode_at(inside.data, at));
             }
         }
-        if let Some((place, part)) = found.map(placed)
+        if let Some((place, part)) = found.map(|found| placed(&self.keys, found))
             && let Ok(datagram) = datagram_at(part.data, place.network, part.wire_len)
         {
             self.through(place, &part, datagram.is_v4, transport(&datagram));
         }
         match decoded {
-            Decoded::V4(packet) => self.v4(&part, &packet, sink),
-            Decoded::V6(packet) => self.v6(&part, &packet, sink),
-            Decoded::Fragment => return found.or_else(|| self.find(record).ok()).map(placed),
+            Decoded::V4(packet) => {
+                self.begins_v4(&packet);
+                self.v4(&part, &packet, sink);
+            }
+            Decoded::V6(packet) => {
+                self.begins_v6(&packet);
+                self.v6(&part, &packet, sink);
+            }
+            Decoded::Fragment => {
+                return found.or_else(|| self.find(record).ok()).map(|found| placed(&self.keys, found));
+            }
             Decoded::OtherIp => {}
             Decoded::Undecoded => self.without_ip(record),
             Decoded::Malformed => self.malformed += 1,
@@ -301,7 +351,13 @@ impl Dispatcher {
     pub(crate) fn locate<'a>(&mut self, record: &Record<'a>) -> Option<(Place, Record<'a>)> {
         self.count(record);
         match self.find(record) {
-            Ok(found) => Some(placed(found)),
+            Ok(found) => {
+                let found = placed(&self.keys, found);
+                if self.lending.is_some() {
+                    self.begins(&found);
+                }
+                Some(found)
+            }
             Err(NoDatagram::Undecoded) => {
                 self.without_ip(record);
                 None

@@ -82,6 +82,7 @@ mod huge_pages;
 mod inspect;
 mod job;
 mod key;
+mod lending;
 mod main_analyzer;
 mod memory;
 mod network;

@@ -5,6 +5,7 @@
 //!    need more is refused, and all others have the same left over.
 //! 2. The rest is divided evenly over the 256 partitions. The share of a partition is divided over its fragments, its
 //!    conversations and the tables of the scan detector. So the results of a partition depend on its own packets alone.
+//!    Where time passes in steps, these tables [borrow](crate::lending) from those of other partitions.
 //! 3. Fragments and conversations evict old ones ([`conversation`]). The scan detector forgets nothing, as its answer
 //!    is exact: a table that has used up its share takes no new keys, goes on with those it has, and counts those it
 //!    refused ([`Refused`](crate::Refused)). Groups of failures and hosts follow from its entries, so it is charged

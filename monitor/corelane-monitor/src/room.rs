@@ -63,23 +63,31 @@ impl Room {
 }
 
 impl Room {
-    /// The largest capacity of a table of flows that get old. Its smaller predecessors stay with the pool.
-    pub(crate) fn flows(&self, entry: usize) -> usize {
-        Room::capacity(self.flows, entry)
+    /// Whether there is a limit.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.table != usize::MAX
+    }
+
+    /// The largest capacity of a table of flows that get old, with so many [doublings](crate::lending) of its share.
+    /// Its smaller predecessors stay with the pool.
+    pub(crate) fn flows(&self, entry: usize, lent: i8) -> usize {
+        Room::capacity(self.flows, entry, lent)
     }
 
     /// The same of attempts or probes.
-    pub(crate) fn failures(&self, entry: usize) -> usize {
-        Room::capacity(self.table, entry)
+    pub(crate) fn failures(&self, entry: usize, lent: i8) -> usize {
+        Room::capacity(self.table, entry, lent)
     }
 
-    fn capacity(most: usize, entry: usize) -> usize {
+    fn capacity(most: usize, entry: usize, lent: i8) -> usize {
         if most == usize::MAX {
             return 1 << 40;
         }
         let most = if entry > V4 { most / 2 } else { most };
         let entries = (most / (4 * entry)).max(8);
-        1 << entries.ilog2()
+        // At most 2^40, so that shares may be doubled.
+        let share = 1 << entries.ilog2().min(40);
+        if lent < 0 { (share >> -lent).max(8) } else { share << lent }
     }
 }
 
@@ -139,8 +147,8 @@ mod tests {
     /// The bytes that all tables of a detector may take: of each family flows, attempts and probes.
     fn bytes(room: &Room, factor: usize) -> usize {
         let [v4, v6] = [V4, 2 * V4];
-        let flows = room.flows(v4) * v4 + room.flows(v6) * v6;
-        let failures = room.failures(v4) * v4 + room.failures(v6) * v6;
+        let flows = room.flows(v4, 0) * v4 + room.flows(v6, 0) * v6;
+        let failures = room.failures(v4, 0) * v4 + room.failures(v6, 0) * v6;
         PARTITIONS * factor * (flows + 2 * failures)
     }
 
@@ -150,9 +158,9 @@ mod tests {
             let settings = Settings { table_bytes: Some(table_bytes), ..Settings::default() };
             let room = Room::of(&settings);
             for entry in [V4, 2 * V4] {
-                assert!(room.flows(entry).is_power_of_two() && room.failures(entry).is_power_of_two());
+                assert!(room.flows(entry, 0).is_power_of_two() && room.failures(entry, 0).is_power_of_two());
             }
-            assert!(room.flows(V4) >= 2 * room.flows(2 * V4) && room.flows(V4) >= room.failures(V4));
+            assert!(room.flows(V4, 0) >= 2 * room.flows(2 * V4, 0) && room.flows(V4, 0) >= room.failures(V4, 0));
             // A table, the one that it is rebuilt from, and those that were smaller: at most four times the table.
             assert!(bytes(&room, 4) as u64 <= table_bytes, "{table_bytes}");
             assert!(bytes(&room, 8) as u64 > table_bytes / 2, "{table_bytes}: not much less either");
@@ -167,10 +175,10 @@ mod tests {
     fn the_least_room_is_a_table_of_the_first_capacity_and_none_is_no_limit() {
         let settings = Settings { table_bytes: Some(0), ..Settings::default() };
         let room = Room::of(&settings);
-        assert_eq!([room.flows(V4), room.failures(V4), room.flows(2 * V4), room.failures(2 * V4)], [8; 4]);
+        assert_eq!([room.flows(V4, 0), room.failures(V4, 0), room.flows(2 * V4, 0), room.failures(2 * V4, 0)], [8; 4]);
         assert_eq!(groups(&settings), 0);
         let room = Room::of(&Settings::default());
-        assert_eq!((room.flows(V4), room.failures(2 * V4)), (1 << 40, 1 << 40));
+        assert_eq!((room.flows(V4, 0), room.failures(2 * V4, 0)), (1 << 40, 1 << 40));
         assert_eq!((groups(&Settings::default()), waiting(&Settings::default())), (usize::MAX, u64::MAX));
     }
 }

@@ -14,9 +14,14 @@ pub struct Run {
 }
 
 impl Run {
-    /// A new run, with new secrets and no memory yet.
+    /// A new run, with new secrets and no memory yet, and the [seed](crate::Settings::seed) 0.
     pub fn new() -> Self {
-        Run { keys: HashKeys::random(), pool: Pool::new(), room: Room::UNLIMITED }
+        Run::seeded(0)
+    }
+
+    /// The same with this seed.
+    pub fn seeded(seed: u64) -> Self {
+        Run { keys: HashKeys::seeded(seed), pool: Pool::new(), room: Room::UNLIMITED }
     }
 }
 

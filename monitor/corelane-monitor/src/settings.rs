@@ -38,6 +38,10 @@ pub struct Settings {
     /// The most bytes of the tables and of everything that follows from them; `None` is no limit. See
     /// [`limit_memory`](crate::limit_memory).
     pub table_bytes: Option<u64>,
+    /// Says which address pairs share a partition, and so the room of it. Results depend on it only where room was
+    /// wanting; the order of events of one moment and their flows' names depend on it too. For packets that come from
+    /// anywhere it should be drawn: a sender that knows it can fill one partition.
+    pub seed: u64,
 }
 
 impl Settings {
@@ -61,6 +65,7 @@ impl Default for Settings {
             counting: None,
             top: 10,
             table_bytes: None,
+            seed: 0,
         }
     }
 }

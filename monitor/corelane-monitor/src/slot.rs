@@ -31,26 +31,6 @@ pub const fn analyzer_of(partition: u8, analyzers: usize) -> usize {
     (partition as usize * analyzers) >> PARTITIONS.ilog2()
 }
 
-/// Spreads sums over partitions by the upper bits of a multiple of the golden ratio, which works for consecutive sums
-/// too. The hash has no key, so the same packets always make the same partitions.
-#[inline(always)]
-const fn partition_of_sum(sum: u64) -> u8 {
-    (sum.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
-}
-
-/// The partition of a pair of IPv4 addresses, in either order.
-#[inline(always)]
-pub const fn partition_v4(source: u32, destination: u32) -> u8 {
-    partition_of_sum(source as u64 + destination as u64)
-}
-
-/// The partition of a pair of IPv6 addresses, in either order.
-#[inline(always)]
-pub const fn partition_v6(source: u128, destination: u128) -> u8 {
-    let sum = source.wrapping_add(destination);
-    partition_of_sum(sum as u64 ^ (sum >> 64) as u64)
-}
-
 const V6: u64 = 1 << 16;
 const V6_REST: u64 = 1 << 17;
 const FEW_HOPS: u64 = 1 << 18;
@@ -90,7 +70,7 @@ impl Slot {
         let addresses = u64::from(source) << 32 | u64::from(destination);
         let is_by_lesser = end_v4(source, packet.source_port) <= end_v4(destination, packet.destination_port);
         let kind = if is_by_lesser { BY_LESSER } else { 0 };
-        let slot = Slot::first(time_ns, wire_len, packet, addresses, kind, partition_v4(source, destination));
+        let slot = Slot::first(time_ns, wire_len, packet, addresses, kind, keys.partition_v4(source, destination));
         slot.with_flow_hash(flow_hash(keys, &slot.flow_v4()))
     }
 
@@ -102,7 +82,7 @@ impl Slot {
         let is_by_lesser =
             (source < destination) | (source == destination) & (packet.source_port <= packet.destination_port);
         let kind = V6 | if is_by_lesser { BY_LESSER } else { 0 };
-        let partition = partition_v6(source, destination);
+        let partition = keys.partition_v6(source, destination);
         let first = Slot::first(time_ns, wire_len, packet, (source >> 64) as u64, kind, partition);
         let meta = Slot::meta(packet, V6_REST, partition);
         let rest = Slot([source as u64, (destination >> 64) as u64, destination as u64, meta]);
@@ -252,7 +232,7 @@ mod tests {
         assert_eq!((slot.protocol(), slot.flags()), (TCP, 0xff));
         assert!(!slot.is_v6() && !slot.is_v6_rest() && !slot.has_few_hops());
         assert!(Slot::v4(&keys, 0, 0, &Transport { hops: 30, ..packet }).has_few_hops());
-        assert_eq!(slot.partition(), partition_v4(packet.destination, packet.source));
+        assert_eq!(slot.partition(), keys.partition_v4(packet.destination, packet.source));
         let back = Transport {
             source: packet.destination,
             destination: packet.source,
@@ -283,7 +263,7 @@ mod tests {
         assert!(first.has_few_hops());
         assert!(!Slot::v6(&keys, 7, 9, &Transport { hops: 31, ..packet })[0].has_few_hops());
         assert_eq!(first.partition(), rest.partition());
-        assert_eq!(first.partition(), partition_v6(packet.destination, packet.source));
+        assert_eq!(first.partition(), keys.partition_v6(packet.destination, packet.source));
     }
 
     #[test]
@@ -318,11 +298,33 @@ mod tests {
     }
 
     #[test]
-    fn a_sequential_sweep_spreads_over_the_partitions() {
-        let mut used = [0; PARTITIONS];
-        for host in 0..65_536 {
-            used[usize::from(partition_v4(0x0a00_0001, 0xc0a8_0000 + host))] += 1;
+    fn sweeps_spread_over_the_partitions_and_no_sum_of_addresses_gathers() {
+        for seed in [0, 1, u64::MAX] {
+            let keys = HashKeys::seeded(seed);
+            let pairs: [(&str, fn(u32) -> (u32, u32)); 3] = [
+                ("hosts", |host| (0x0a00_0001, 0xc0a8_0000 + host)),
+                ("one sum", |host| (0x0a00_0000 + host, 0xc0a9_0000 - host)),
+                ("one exclusive or", |host| (0x0a00_0000 ^ host, 0xc0a8_0000 ^ host)),
+            ];
+            for (name, pair) in pairs {
+                let mut used = [[0; PARTITIONS]; 2];
+                for (source, destination) in (0..65_536).map(pair) {
+                    used[0][usize::from(keys.partition_v4(source, destination))] += 1;
+                    let wide = |address: u32| u128::from(address) << 96 | u128::from(address);
+                    used[1][usize::from(keys.partition_v6(wide(source), wide(destination)))] += 1;
+                }
+                assert!(used.as_flattened().iter().all(|pairs| (128..=512).contains(pairs)), "{seed} {name}: {used:?}");
+            }
         }
-        assert!(used.iter().all(|&pairs| (128..=512).contains(&pairs)), "{used:?}");
+    }
+
+    #[test]
+    fn the_seed_alone_says_which_partition_it_is() {
+        let partitions = |seed| {
+            let keys = HashKeys::seeded(seed);
+            (0..64).map(|host| (keys.partition_v4(7, host), keys.partition_v6(7, host.into()))).collect::<Vec<_>>()
+        };
+        assert_eq!(partitions(5), partitions(5));
+        assert_ne!(partitions(5), partitions(6));
     }
 }

@@ -69,6 +69,7 @@ const PROBE: u32 = 18;
 /// The same bits for a report of traffic; no probe has this number.
 const SENT: u32 = 15 << PROBE;
 const ANSWERED: u32 = 1 << 22;
+const AGAIN: u32 = 1 << 31;
 
 /// A key that failed or was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +108,17 @@ impl StateReport {
         let family = if is_v6 { V6 } else { 0 };
         let tried = Tried { source, destination: 0, port: connections, probe: None };
         StateReport::new(tried, bytes, family | SENT)
+    }
+
+    /// The same, of a key that may have been reported before: others of its partition were forgotten too early.
+    pub(crate) fn again(mut self, is_again: bool) -> Self {
+        self.0[10] |= if is_again { AGAIN } else { 0 };
+        self
+    }
+
+    /// Whether it may be of a key that was reported before.
+    pub(crate) fn is_again(&self) -> bool {
+        self.0[10] & AGAIN != 0
     }
 
     /// The same with this time.

@@ -153,6 +153,11 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         self.len -= 1;
     }
 
+    /// The number of positions.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
         self.len
@@ -239,9 +244,9 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         }
     }
 
-    /// Makes room for new keys in a table of values that get old: when it is full, those that are over leave it. If
-    /// the others nearly fill a table of the largest capacity, half of them leave it too, the oldest, and `evicted`
-    /// gets them. Which those are depends on the values alone, but not their order. Returns their number.
+    /// Makes room for new keys in a table of values that get old: when it is full, or larger than it may be by now,
+    /// those that are over leave it. If the others nearly fill a table of the largest capacity, half of them leave it
+    /// too, the oldest, or as many as it has no room for, and `evicted` gets them. Which those are depends on the values alone, but not their order. Returns their number.
     #[inline]
     pub(crate) fn renew(
         &mut self,
@@ -251,7 +256,8 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         time: impl Fn(&V) -> u64,
         evicted: impl FnMut(&K, &V),
     ) -> u64 {
-        if self.is_full() { self.sweep(run, largest, is_over, time, evicted) } else { 0 }
+        let has_room = !self.is_full() && self.entries.len() <= largest;
+        if has_room { 0 } else { self.sweep(run, largest, is_over, time, evicted) }
     }
 
     #[cold]
@@ -274,9 +280,10 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         if len > limit(capacity) / 4 * 3 {
             let times: Vec<u64> = self.iter().map(|entry| time(&entry.value)).collect();
             let before = |since: u64| times.iter().filter(|&&time| time < since).count();
-            since = before_half(&times);
+            let least = (len / 4).max(len.saturating_sub(limit(capacity) / 4 * 3));
+            since = smallest(&times, least.max(len / 2));
             // Many may have one time.
-            if before(since) < len / 4 {
+            if before(since) < least {
                 since = since.saturating_add(1);
             }
             count = before(since) as u64;
@@ -290,11 +297,9 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     }
 }
 
-/// The time that half of these come before, or are.
-fn before_half(times: &[u64]) -> u64 {
-    let mut times = times.to_vec();
-    let half = times.len() / 2;
-    *times.select_nth_unstable(half).1
+/// The time that has so many of these before it, or at it.
+fn smallest(times: &[u64], number: usize) -> u64 {
+    *times.to_vec().select_nth_unstable(number).1
 }
 
 /// The most entries of a table of this capacity.

@@ -232,7 +232,7 @@ mod tests {
     fn taps<const RINGS: usize>(most: usize) -> ([Tap; RINGS], TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let output = Output::create(&folder.path().join("copy")).unwrap();
-        let copy = Copy::of_interface(output, 65_535, "eth0".to_owned(), LinkType::ETHERNET);
+        let copy = Copy::of_interface(output, 65_535, "eth0".to_owned(), LinkType::ETHERNET, 0);
         let shares = Share::all(copy, RINGS, most * (size_of::<Owned>() + LENGTH));
         let tap = |share| Tap { filter: None, copy: Some(CopyEnd::Shared(share)), steps: Some(Steps::new()) };
         let taps: Vec<_> = shares.into_iter().map(tap).collect();

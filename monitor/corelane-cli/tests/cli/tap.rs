@@ -54,6 +54,35 @@ fn a_copy_gives_the_events_of_what_was_copied() {
     assert_eq!(continuous(&folder, &[&again], &[]), expected);
 }
 
+/// Flows are named by partition, so their names show the seed.
+#[test]
+fn a_copy_has_the_seed_of_its_run() {
+    let folder = Folder::new();
+    let capture = folder.file("a.pcap", &generated(20_000).0);
+    let copies = [folder.path("copy.pcapng"), folder.path("copy of it.pcapng")];
+    let [copy, again] = copies.each_ref().map(|path| path.to_str().unwrap());
+    let with_seed = continuous(&folder, &[&capture], &["--seed", "7", "--write", copy]);
+    let without = continuous(&folder, &[&capture], &[]);
+    assert_ne!(with_seed, without);
+    assert_eq!(continuous(&folder, &[&copies[0]], &["--write", again]), with_seed);
+    assert_eq!(
+        continuous(&folder, &[&copies[1], &capture], &[])[..with_seed.len() / 2],
+        with_seed[..with_seed.len() / 2]
+    );
+    assert_eq!(continuous(&folder, &[&copies[1]], &["--seed", "0"]), without);
+    // Nothing was evicted: the same events.
+    let sorted = |lines: &[String]| {
+        let mut lines: Vec<_> = lines
+            .iter()
+            .map(|line| line.split_once("\"flow_id\":").map_or("", |(_, rest)| &rest[rest.find(',').unwrap()..]))
+            .map(str::to_owned)
+            .collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(sorted(&with_seed), sorted(&without));
+}
+
 /// What `tcpdump` prints for an expression, or `None` after saying that the test is skipped.
 fn tcpdump(arguments: &[&str], capture: &Path) -> Option<Vec<u8>> {
     let output = Command::new("tcpdump").arg("-r").arg(capture).args(arguments).stderr(Stdio::piped()).output();

@@ -20,6 +20,7 @@ use crate::analyzer::family::Family;
 use crate::analyzer::probes::{self, Event};
 use crate::analyzer::{CHUNK, PerPartition, bits, per_partition};
 use crate::key::Key;
+use crate::lending::{self, Lent};
 use crate::partial_result::PartialResult;
 use crate::probe::Probe;
 use crate::room::Room;
@@ -45,6 +46,9 @@ const ASKED_S: u64 = 60;
 /// How long after it was sent a UDP probe without an answer fails, in nanoseconds; those of the last such time of a
 /// capture fail at its end.
 pub(crate) const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
+
+/// So few keys that leave their table untold say nothing of their source.
+const FEW: u64 = 8;
 
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
@@ -135,7 +139,9 @@ struct Tables<A: Family> {
     /// How many flows of each partition had a packet in this step …
     touched: PerPartition<u32>,
     /// … and how many are too many for packets to be [sifted](Detector::sift) out.
-    crowd: u32,
+    crowds: PerPartition<u32>,
+    /// Before this step failures of each partition may be of keys that failed before, and left their table too early.
+    again: PerPartition<u64>,
     attempts_due: Due<A::Key>,
     probes_due: Due<A::Key>,
 }
@@ -148,8 +154,8 @@ struct Common {
     run: Run,
     /// The current step.
     now: u64,
-    /// No partition had so many flows in this step that one of them might leave its table.
-    is_calm: bool,
+    /// The room of each partition.
+    lent: Lent,
     counts: Counts,
     outbox: Vec<StateReport>,
 }
@@ -167,27 +173,24 @@ impl Detector {
         let run = Run { room: Room::of(settings), ..run.clone() };
         let (settings, continuous) = (settings.clone(), *continuous);
         let (counts, outbox) = (Counts::default(), Vec::new());
-        let (v4, v6) = (Tables::new(run.room), Tables::new(run.room));
-        let common = Common { settings, continuous, run, now: 0, is_calm: false, counts, outbox };
-        let mut detector = Detector { common, v4, v6 };
-        detector.begin();
-        detector
+        let lent = lending::at_first();
+        let (v4, v6) = (Tables::new(run.room, &lent), Tables::new(run.room, &lent));
+        let common = Common { settings, continuous, run, now: 0, lent, counts, outbox };
+        Detector { common, v4, v6 }
     }
 
-    /// A step begins.
-    fn begin(&mut self) {
-        self.v4.touched.fill(0);
-        self.v6.touched.fill(0);
-        self.common.is_calm = self.v4.crowd > 0 && self.v6.crowd > 0;
+    /// From now on partitions have this room. It is at the beginning of a step, after its [pass](Detector::pass).
+    pub(crate) fn lend(&mut self, lent: &Lent) {
+        let Detector { common, v4, v6 } = self;
+        common.lent = *lent;
+        v4.lend(common);
+        v6.lend(common);
     }
 
     /// Keeps the packets of one address family that say something new, in front, and returns the number of their slots.
     /// A packet leaves everything as it is if its flow had another of this direction in this step, and if it neither
     /// opens nor closes. Then it is counted here, and is not to be processed.
     pub(crate) fn sift(&mut self, slots: &mut [Slot]) -> usize {
-        if !self.common.is_calm {
-            return slots.len();
-        }
         match is_v6(slots) {
             false => self.v4.sift(slots, &mut self.common),
             true => self.v6.sift(slots, &mut self.common),
@@ -210,7 +213,8 @@ impl Detector {
         let step = step_of(begun_ns);
         if step > common.now {
             common.now = step;
-            self.begin();
+            v4.touched.fill(0);
+            v6.touched.fill(0);
         }
     }
 
@@ -246,8 +250,8 @@ impl Detector {
 }
 
 impl Common {
-    /// Reports what became of a key.
-    fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict) {
+    /// Reports what became of a key, before the step `again` perhaps not for the first time.
+    fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, again: u64) {
         let tried = A::tried(key);
         if self.settings.ignores(&tried) {
             return;
@@ -257,18 +261,19 @@ impl Common {
             Verdict::Failed(_) if tried.probe.is_none() => self.counts.unanswered += 1,
             _ => {}
         }
-        self.outbox.push(A::state_report(tried, time_ns, verdict));
+        self.outbox.push(A::state_report(tried, time_ns, verdict).again(self.now < again));
     }
 
     /// Keys that leave their table before they could be judged. A fast scan fills a table before its first probe is
-    /// late, and would go unseen. So a source of more than a scan's worth of them is judged by what is known: no busy
-    /// host waits for so many answers in one partition. Of others there is only the count.
-    fn judge_early<A: Family>(&mut self, mut keys: Vec<(A::Key, Verdict)>, time_ns: u64) {
+    /// late, and would go unseen. So a source of more than a scan's worth of them, or of most and not few, is judged by
+    /// what is known: no busy host waits for so many answers in one partition. Of others there is only the count.
+    fn judge_early<A: Family>(&mut self, mut keys: Vec<(A::Key, Verdict)>, time_ns: u64, again: u64) {
         let threshold = self.settings.vertical_threshold.min(self.settings.horizontal_threshold);
+        let threshold = threshold.min((keys.len() as u64 / 2).max(FEW));
         keys.sort_unstable_by_key(|(key, _)| A::tried(key).source);
         for of_source in keys.chunk_by(|(a, _), (b, _)| A::tried(a).source == A::tried(b).source) {
             if of_source.len() as u64 > threshold {
-                of_source.iter().for_each(|(key, verdict)| self.send::<A>(key, time_ns, *verdict));
+                of_source.iter().for_each(|(key, verdict)| self.send::<A>(key, time_ns, *verdict, again));
             }
         }
     }
@@ -290,6 +295,17 @@ impl Common {
 fn crowd(largest: usize) -> u32 {
     let leave = limit(largest) as u64 / 16 * 9;
     u32::try_from(leave.saturating_sub((SLOTS + SIFTED) as u64)).unwrap_or(u32::MAX)
+}
+
+fn crowds<A: Family>(room: Room, lent: &Lent) -> PerPartition<u32> {
+    Box::new(lent.map(|lent| crowd(room.flows(A::ENTRY, lent))))
+}
+
+/// Makes room for another flow of a partition; returns how many left before they were over.
+#[inline(always)]
+fn renew_flows<A: Family>(flows: &mut Table<A::Key, Seen, A::FlowAlign>, partition: u8, common: &Common) -> u64 {
+    let largest = common.run.room.flows(A::ENTRY, common.lent[usize::from(partition)]);
+    flows.renew(&common.run, largest, |flow| flow.is_over(common.now), |flow| flow.touched, |_, _| {})
 }
 
 /// The hash of a flow, of which the slot has the upper half: the one that says where it lies.
@@ -335,16 +351,35 @@ impl<'a> Chunk<'a> {
 }
 
 impl<A: Family> Tables<A> {
-    fn new(room: Room) -> Self {
+    fn new(room: Room, lent: &Lent) -> Self {
         Tables {
             flows: per_partition(),
             attempts: per_partition(),
             probes: per_partition(),
             recent: Recent::default(),
             touched: per_partition(),
-            crowd: crowd(room.flows(A::ENTRY)),
+            crowds: crowds::<A>(room, lent),
+            again: per_partition(),
             attempts_due: Due::new(),
             probes_due: Due::new(),
+        }
+    }
+
+    /// Partitions have other room: those with more than that evict.
+    fn lend(&mut self, common: &mut Common) {
+        self.crowds = crowds::<A>(common.run.room, &common.lent);
+        for partition in 0..=u8::MAX {
+            let at = usize::from(partition);
+            let (lent, room) = (common.lent[at], common.run.room);
+            if self.flows[at].capacity() > room.flows(A::ENTRY, lent) {
+                common.counts.evicted_flows += renew_flows::<A>(&mut self.flows[at], partition, common);
+            }
+            if self.attempts[at].capacity() > room.failures(A::ENTRY, lent) {
+                self.room_for_attempt(partition, begin_of(common.now), common);
+            }
+            if self.probes[at].capacity() > room.failures(A::ENTRY, lent) {
+                self.room_for_probe(partition, begin_of(common.now), common);
+            }
         }
     }
 
@@ -355,7 +390,9 @@ impl<A: Family> Tables<A> {
             // Without ACK a segment is a probe.
             let flags = slots[at].flags();
             let is_quiet = (flags & (SYN | FIN | RST) == 0) & ((flags & ACK != 0) | (slots[at].protocol() == UDP));
-            let known = self.recent.had(&slots[at..], common.now) & is_quiet;
+            let partition = usize::from(slots[at].partition());
+            let is_calm = self.touched[partition] < self.crowds[partition];
+            let known = self.recent.had(&slots[at..], common.now) & is_quiet & is_calm;
             slots.copy_within(at..at + A::SLOTS, kept);
             kept += if known { 0 } else { A::SLOTS };
         }
@@ -432,13 +469,7 @@ impl<A: Family> Tables<A> {
         let flow = match flows.find(&key, hash) {
             Some(position) => flows.value_at(position),
             None => {
-                common.counts.evicted_flows += flows.renew(
-                    &common.run,
-                    common.run.room.flows(A::ENTRY),
-                    |flow| flow.is_over(now),
-                    |flow| flow.touched,
-                    |_, _| {},
-                );
+                common.counts.evicted_flows += renew_flows::<A>(flows, slot.partition(), common);
                 flows.entry(&common.run, &key, hash)
             }
         };
@@ -449,9 +480,7 @@ impl<A: Family> Tables<A> {
             flow.marks = LIVE | if is_udp { IS_UDP } else { probes::begin(slot) };
         }
         if is_first | (flow.touched != now) {
-            let touched = &mut self.touched[usize::from(slot.partition())];
-            *touched += 1;
-            common.is_calm &= *touched < self.crowd;
+            self.touched[usize::from(slot.partition())] += 1;
         }
         flow.touched = now;
         let sent = SENT << u32::from(!slot.is_by_lesser());
@@ -477,23 +506,10 @@ impl<A: Family> Tables<A> {
     fn attempt(&mut self, chunk: &[Slot], i: usize, common: &mut Common) {
         let slot = &chunk[i];
         let (key, partition) = (A::attempt_key(chunk, i), slot.partition());
-        let table = &mut self.attempts[usize::from(partition)];
         if begins(slot) {
-            let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
-            // Those that were told leave first.
-            let rank = |attempt: &Attempt| attempt.time() | if attempt.is_open() { UNTOLD } else { 0 };
-            let mut open = Vec::new();
-            let evicted =
-                table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, rank, |key, attempt| {
-                    if attempt.is_open() {
-                        open.push((*key, Verdict::Failed(Failure::Unanswered)));
-                    }
-                });
-            if evicted > 0 {
-                common.counts.evicted_failures += evicted;
-                common.judge_early::<A>(open, slot.time_ns());
-            }
+            self.room_for_attempt(partition, slot.time_ns(), common);
         }
+        let table = &mut self.attempts[usize::from(partition)];
         let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
         match attempts::step(table, &common.run, &common.settings, &key, slot, is_over) {
             Step::Nothing | Step::Answered(_) => {}
@@ -504,8 +520,63 @@ impl<A: Family> Tables<A> {
                     attempt_due(&mut tables[usize::from(partition)], key, step, common).is_some()
                 });
             }
-            Step::Failed(failure, time_ns) => common.send::<A>(&key, time_ns, Verdict::Failed(failure)),
+            Step::Failed(failure, time_ns) => {
+                common.send::<A>(&key, time_ns, Verdict::Failed(failure), self.again[usize::from(partition)]);
+            }
         }
+    }
+
+    /// Makes room for another attempt of a partition. Those that were told leave first.
+    #[inline(always)]
+    fn room_for_attempt(&mut self, partition: u8, time_ns: u64, common: &mut Common) {
+        let at = usize::from(partition);
+        let largest = common.run.room.failures(A::ENTRY, common.lent[at]);
+        let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
+        let rank = |attempt: &Attempt| attempt.time() | if attempt.is_open() { UNTOLD } else { 0 };
+        let mut open = Vec::new();
+        let evicted = self.attempts[at].renew(&common.run, largest, is_over, rank, |key, attempt| {
+            if attempt.is_open() {
+                open.push((*key, Verdict::Failed(Failure::Unanswered)));
+            }
+        });
+        if evicted > 0 {
+            self.evicted(partition, evicted, open, time_ns, common);
+        }
+    }
+
+    /// The same of probes.
+    #[inline(always)]
+    fn room_for_probe(&mut self, partition: u8, time_ns: u64, common: &mut Common) {
+        let at = usize::from(partition);
+        let largest = common.run.room.failures(A::ENTRY, common.lent[at]);
+        let is_over = |asked: &Asked| asked.state == Asking::Reported && common.forgets(asked.time);
+        let rank = |asked: &Asked| asked.time | if asked.state == Asking::Reported { 0 } else { UNTOLD };
+        let mut unreported = Vec::new();
+        let evicted = self.probes[at].renew(&common.run, largest, is_over, rank, |key, asked| match asked.state {
+            // Not a minute after it was sent, as others.
+            Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Rejected))),
+            Asking::Answered => unreported.push((*key, Verdict::Answered)),
+            Asking::New | Asking::Reported => {}
+        });
+        if evicted > 0 {
+            self.evicted(partition, evicted, unreported, time_ns, common);
+        }
+    }
+
+    /// So many keys of a partition left their table before they were over; these of them were not told.
+    #[cold]
+    fn evicted(
+        &mut self,
+        partition: u8,
+        count: u64,
+        untold: Vec<(A::Key, Verdict)>,
+        time_ns: u64,
+        common: &mut Common,
+    ) {
+        common.counts.evicted_failures += count;
+        let again = &mut self.again[usize::from(partition)];
+        common.judge_early::<A>(untold, time_ns, *again);
+        *again = common.now.saturating_add(common.continuous.forget_s).saturating_add(1);
     }
 
     #[inline(always)]
@@ -530,25 +601,14 @@ impl<A: Family> Tables<A> {
             }
             return;
         }
-        let is_over = |asked: &Asked| asked.state == Asking::Reported && common.forgets(asked.time);
-        let rank = |asked: &Asked| asked.time | if asked.state == Asking::Reported { 0 } else { UNTOLD };
-        let mut unreported = Vec::new();
-        let evicted = table.renew(&common.run, common.run.room.failures(A::ENTRY), is_over, rank, |key, asked| {
-            match asked.state {
-                // Not a minute after it was sent, as others.
-                Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Rejected))),
-                Asking::Answered => unreported.push((*key, Verdict::Answered)),
-                Asking::New | Asking::Reported => {}
-            }
-        });
+        self.room_for_probe(slot.partition(), slot.time_ns(), common);
+        let table = &mut self.probes[usize::from(slot.partition())];
         let asked = table.entry(&common.run, &key, hash);
-        let is_new = asked.state == Asking::New || is_over(asked);
-        common.counts.evicted_failures += evicted;
-        let time = slot.time_ns();
-        if !is_new {
-            common.judge_early::<A>(unreported, time);
+        let is_over = asked.state == Asking::Reported && common.forgets(asked.time);
+        if asked.state != Asking::New && !is_over {
             return;
         }
+        let time = slot.time_ns();
         if slot.protocol() == UDP {
             *asked = Asked { time, state: Asking::Waiting };
             let tables = &mut self.probes;
@@ -557,9 +617,9 @@ impl<A: Family> Tables<A> {
             });
         } else {
             *asked = Asked { time, state: Asking::Reported };
-            common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered));
+            let again = self.again[usize::from(slot.partition())];
+            common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered), again);
         }
-        common.judge_early::<A>(unreported, time);
     }
 
     /// All steps before this time are over.
@@ -578,7 +638,8 @@ impl<A: Family> Tables<A> {
                 let table = &mut self.attempts[usize::from(*partition)];
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
                 if let Step::Failed(failure, time_ns) = attempt.finish(&common.settings, time_ns) {
-                    common.send::<A>(key, time_ns, Verdict::Failed(failure));
+                    let again = self.again[usize::from(*partition)];
+                    common.send::<A>(key, time_ns, Verdict::Failed(failure), again);
                 }
             }
             self.attempts_due.give_back(keys);
@@ -589,7 +650,7 @@ impl<A: Family> Tables<A> {
                 let Some((asked, verdict)) = probe_due(table, key, step, common) else { continue };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 *asked = Asked { time, state: Asking::Reported };
-                common.send::<A>(key, time, verdict);
+                common.send::<A>(key, time, verdict, self.again[usize::from(*partition)]);
             }
             self.probes_due.give_back(keys);
         }
@@ -719,7 +780,7 @@ mod tests {
     #[test]
     fn packets_that_are_known_would_have_changed_nothing() {
         // Few flows; many, all of which have a place; and more than the table holds.
-        for (table_bytes, ports) in [(None, 50), (None, 60_000), (Some(400 << 20), 50), (Some(400 << 20), 60_000)] {
+        for (table_bytes, ports) in [(None, 50), (None, 60_000), (Some(1600 << 20), 50), (Some(1600 << 20), 60_000)] {
             for is_v6 in [false, true] {
                 let name = format!("{table_bytes:?}, {ports} ports, IPv6: {is_v6}");
                 let (counts, reports, known) = play(table_bytes, ports, is_v6, 12, true);

@@ -336,7 +336,14 @@ impl Scans {
                     let through =
                         tunnel.map(|tunnel| Through { source, destination: report.destination(), time_ns, tunnel });
                     let (key, times) = ((source, probe, target), [time_ns, report.sent_ns()]);
+                    let others = self.groups.get(&key).and_then(|group| group.quiet).map(|quiet| quiet.distinct);
                     let failed = self.failed(key, (member, through), times, threshold, events);
+                    if report.is_again()
+                        && let Some((group, distinct)) = self.groups.get_mut(&key).zip(others)
+                    {
+                        // It counts, but perhaps not as another one.
+                        group.quiet.iter_mut().for_each(|quiet| quiet.distinct = distinct);
+                    }
                     self.block(key, through, times, failed, events);
                 }
                 Content::Answered(probe) => {

@@ -8,6 +8,7 @@ use crate::continuous::{Continuous, ScanEvent, ScanState, Scans};
 use crate::dispatch::Dispatcher;
 use crate::facts::{self, Facts, StageFacts};
 use crate::findings::Findings;
+use crate::lending::Lent;
 use crate::main_analyzer::MainAnalyzer;
 use crate::partial_result::PartialResult;
 use crate::report::{LATEST, ProbeScan, Report};
@@ -16,6 +17,7 @@ use crate::state_report::StateReport;
 use crate::steps::{begin_of, step_of};
 use crate::through::Through;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// What a run has found, as it comes.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub(super) struct StepEnd {
     pub(super) begun_ns: u64,
     /// The Dispatcher's numbers, if all numbers are wanted.
     pub(super) snapshot: Option<Box<Dispatcher>>,
+    /// What is lent from now on, if that has changed.
+    pub(super) lent: Option<Arc<Lent>>,
 }
 
 impl StepEnd {
@@ -189,7 +193,7 @@ impl<'a> Collector<'a> {
         any |= ring.merge.drain(passed, |lines| out(Found::Lines(lines)));
         if passed == Key::END && ring.begun_ns != u64::MAX {
             // It holds no step of the others back any longer.
-            let end = StepEnd { number: 0, begun_ns: u64::MAX, snapshot: None };
+            let end = StepEnd { number: 0, begun_ns: u64::MAX, snapshot: None, lent: None };
             self.end_steps(number, &end, others_ns, Key::END, out);
             self.rings[number].begun_ns = u64::MAX;
         }

@@ -16,6 +16,7 @@
 
 use super::item::{Chunk, Item};
 use crate::dispatch::Place;
+use crate::lending::Lent;
 use crate::slot::analyzer_of;
 use crate::source::Progress;
 use corelane::error::ChannelError;
@@ -107,6 +108,8 @@ pub(super) struct Feed {
     marked: u64,
     /// Whether the next mark asks for all numbers.
     snapshot: bool,
+    /// What is lent from the next mark on.
+    lent: Option<Arc<Lent>>,
     /// The number of the current packet, or of the next one.
     next: u64,
     /// The stages know that no packets of lesser numbers follow.
@@ -172,6 +175,7 @@ impl Feed {
             marks: Marks::default(),
             marked: 0,
             snapshot: false,
+            lent: None,
             next: 0,
             passed: 0,
             held: VecDeque::new(),
@@ -211,6 +215,11 @@ impl Feed {
         self.snapshot = true;
         let fullest = self.outlets.iter().map(Outlet::fill).reduce(f64::max);
         fullest.into_iter().for_each(|fill| progress.queue_fill(fill));
+    }
+
+    /// Partitions have this room from the next mark on, if it is another one.
+    pub(super) fn lend(&mut self, lent: Option<Arc<Lent>>) {
+        self.lent = lent.or(self.lent.take());
     }
 
     /// Time passes though no packet came; the next one has this number.
@@ -267,7 +276,9 @@ impl Feed {
         let snapshot = std::mem::take(&mut self.snapshot);
         for outlet in &mut self.outlets {
             outlet.gathered.push(Item::Mark { number, time_ns, snapshot });
+            outlet.gathered.extend(self.lent.clone().map(Item::Lent));
         }
+        self.lent = None;
         if !is_stride {
             return;
         }

@@ -1,6 +1,7 @@
 //! The orders that go from the Dispatcher to an application stage.
 
 use crate::dispatch::Place;
+use crate::lending::Lent;
 use corelane_net::capture::{LinkType, Memory, Record};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub(super) enum Item {
         /// Whether all numbers so far are wanted.
         snapshot: bool,
     },
+    /// The room of partitions from here on, behind the mark of a step.
+    Lent(Arc<Lent>),
     /// The next packet has at least this number, and no time has passed. A chunk comes before that packet.
     Passed {
         /// The packet's number, or less.

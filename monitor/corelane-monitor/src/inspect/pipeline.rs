@@ -195,7 +195,7 @@ impl Stages<'_> {
     fn dispatcher(self, run: &Run) -> Clock {
         let dispatcher = match self.continuous {
             None => Dispatcher::new(run, self.settings),
-            Some(_) => Dispatcher::in_steps(run, self.settings),
+            Some(continuous) => Dispatcher::in_steps(run, self.settings, continuous.forget_s),
         };
         let every = self.continuous.map_or(u64::MAX, |continuous| continuous.snapshot_s.max(1));
         Clock { dispatcher, held: None, every, next: every }
@@ -253,7 +253,7 @@ impl Stages<'_> {
 
     /// A new run, with the memory that is to be ready before the first packet.
     fn new_run(&self) -> Run {
-        let run = Run::new();
+        let run = Run::seeded(self.settings.seed);
         if let Some(continuous) = self.continuous {
             let most = self.settings.table_bytes.map_or(u64::MAX, |bytes| bytes / 4);
             run.pool.ready(usize::try_from(continuous.ready_bytes.min(most)).unwrap_or(0));
@@ -351,10 +351,12 @@ impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
         let Alone { stage, collector, marks, out, .. } = self;
         if !self.payload {
             // Nothing expires but with steps, and one look at the headers is enough.
-            if let Some(end) = end {
+            if let Some(mut end) = end {
                 let (number, begun_ns, snapshot) = (end.number, end.begun_ns, end.snapshot.is_some());
+                let lent = end.lent.take();
                 collector.end(0, end);
                 stage.mark(number, begun_ns, snapshot, &mut |harvest| collector.add(0, 0, harvest));
+                lent.into_iter().for_each(|lent| stage.lend(&lent));
             }
             if let Some(found) = dispatcher.packet(record, stage) {
                 stage.packet(dispatcher.packets(), &frame(found));
@@ -364,14 +366,18 @@ impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
             }
             return;
         }
-        let snapshot = end.as_ref().is_some_and(|end| end.snapshot.is_some());
-        end.into_iter().for_each(|end| collector.end(0, end));
+        let (mut snapshot, mut lent) = (false, None);
+        if let Some(mut end) = end {
+            (snapshot, lent) = (end.snapshot.is_some(), end.lent.take());
+            collector.end(0, end);
+        }
         let number = dispatcher.packets() + 1;
         if let Some(time_ns) = marks.before(number, dispatcher.marked(record.time_ns)) {
             stage.mark(number, time_ns, snapshot, &mut |harvest| {
                 collector.add(0, 0, harvest);
                 collector.drain(&mut *out);
             });
+            lent.into_iter().for_each(|lent| stage.lend(&lent));
         }
         if let Some(found) = dispatcher.locate(record) {
             stage.packet(number, &frame(found));
@@ -381,15 +387,17 @@ impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
         }
     }
 
-    fn pass(&mut self, end: StepEnd) {
+    fn pass(&mut self, mut end: StepEnd) {
         let Alone { stage, collector, marks, out, .. } = self;
         let (number, begun_ns, snapshot) = (end.number, end.begun_ns, end.snapshot.is_some());
+        let lent = end.lent.take();
         collector.end(0, end);
         if let Some(time_ns) = marks.before(number, begun_ns) {
             stage.mark(number, time_ns, snapshot, &mut |harvest| {
                 collector.add(0, 0, harvest);
                 collector.drain(&mut *out);
             });
+            lent.into_iter().for_each(|lent| stage.lend(&lent));
         }
     }
 }
@@ -467,10 +475,11 @@ struct Fed<'a, 'b, F> {
 }
 
 impl<F: FnMut(StepEnd)> Fed<'_, '_, F> {
-    fn end(&mut self, end: StepEnd) {
+    fn end(&mut self, mut end: StepEnd) {
         if end.snapshot.is_some() {
             self.feed.ask(self.progress);
         }
+        self.feed.lend(end.lent.take());
         (self.told)(end);
     }
 }
@@ -621,7 +630,8 @@ impl Clock {
             self.next = (step_of(begun_ns) / self.every + 1).saturating_mul(self.every);
         }
         let snapshot = is_due.then(|| Box::new(self.dispatcher.clone()));
-        StepEnd { number: self.dispatcher.packets() + 1, begun_ns, snapshot }
+        let lent = self.dispatcher.lend();
+        StepEnd { number: self.dispatcher.packets() + 1, begun_ns, snapshot, lent }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::dispatch::Sink;
 use crate::facts::{Gatherer, Lists, StageFacts};
 use crate::findings::Findings;
 use crate::hash::HashKeys;
+use crate::lending::Lent;
 use crate::partial_result::PartialResult;
 use crate::room;
 use crate::run::Run;
@@ -316,6 +317,7 @@ impl<'a> Stage<'a> {
                 }
                 Item::Chunk(chunk) => self.chunk = Some(chunk),
                 Item::Mark { number, time_ns, snapshot } => self.mark(number, time_ns, snapshot, out),
+                Item::Lent(lent) => self.lend(&lent),
                 Item::Passed { number } => {
                     self.chunk = None;
                     self.pass(number);
@@ -341,7 +343,7 @@ impl<'a> Stage<'a> {
                         }
                     }
                 }
-                Item::Mark { .. } | Item::Passed { .. } => {}
+                Item::Mark { .. } | Item::Lent(_) | Item::Passed { .. } => {}
             }
         }
     }
@@ -471,6 +473,13 @@ impl<'a> Stage<'a> {
         if snapshot {
             let (counts, facts) = (self.counts(), self.gather(time_ns));
             self.snapshots.push(Numbers { counts, facts, trials: None });
+        }
+    }
+
+    /// Partitions have this room from now on; a step has just begun.
+    pub(super) fn lend(&mut self, lent: &Lent) {
+        if let Scanner::Stepped(detector) = &mut self.scans {
+            detector.lend(lent);
         }
     }
 

@@ -314,9 +314,12 @@ fn thirty_days_take_no_more_memory_than_two_hours_with_two_analyzers() {
 /// What a limit leaves of a flood does not depend on the stages that share it.
 #[test]
 fn a_flood_gives_the_same_for_any_number_of_analyzers() {
-    for make in [spoofed, scanners] {
+    for (make, payload) in
+        [(spoofed as fn(u64) -> Facts, false), (scanners, false), (one_scan, false), (one_scan, true)]
+    {
         let mut case = Case::scans_only();
         limit_memory(64 << 20, &plan(4, 64), &mut case.settings, None).expect("enough");
+        case.inspection.payload = payload;
         case.continuous.snapshot_s = 5;
         // Less than the least limit, so that it is reached soon.
         case.settings.table_bytes = case.settings.table_bytes.map(|bytes| bytes / 16);
@@ -328,6 +331,69 @@ fn a_flood_gives_the_same_for_any_number_of_analyzers() {
             assert_eq!(alone.difference(&run), None, "{analyzers}");
         }
     }
+}
+
+/// A scan of one host, beside a flood that leaves it more room in some steps than in others.
+fn one_scan(number: u64) -> Facts {
+    let is_flooded = number / 20_000 % 2 == 0;
+    match number % 4 {
+        0 => Facts {
+            source: 0x0a00_0001,
+            destination: 0x0b00_0000,
+            source_port: 40_000,
+            port: (number / 4 % 60_000) as u16 + 1,
+            flags: Some(0x02),
+        },
+        _ if is_flooded => spoofed(number),
+        _ => spoofed(number % 64),
+    }
+}
+
+/// A partition has room for dozens of failures by itself.
+#[test]
+fn a_scan_borrows_the_room_that_other_partitions_do_not_need() {
+    let make = |number: u64| match number % 4 {
+        0 => Facts {
+            source: 0x0a00_0001,
+            destination: 0x0b00_0000,
+            source_port: 40_000,
+            port: (number / 4 % 3_000) as u16 + 1,
+            flags: Some(0x02),
+        },
+        other => spoofed(other + number / 4 % 16 * 4),
+    };
+    let mut found: Vec<Vec<_>> = Vec::new();
+    for seed in [0, 1, u64::MAX] {
+        let mut case = Case::scans_only();
+        limit_memory(64 << 20, &plan(0, 64), &mut case.settings, None).expect("enough");
+        case.settings.seed = seed;
+        let run = case.alone(Made { packets: 4 * 3_200, at: 0, per_second: 80, make });
+        assert!(run.report.evicted.is_empty(), "{seed}: {:?}", run.report.evicted);
+        found.push(run.scans().into_iter().map(|event| (event.scan, event.distinct)).collect());
+    }
+    assert!(found[0].iter().any(|(scan, distinct)| scan.kind() == "vertical" && *distinct == 3_000), "{found:?}");
+    assert!(found.iter().all(|other| *other == found[0]), "the seed matters only where room was wanting: {found:?}");
+}
+
+/// What left its table and fails again may be known already.
+#[test]
+fn ports_of_a_scan_are_never_more_than_there_are() {
+    const PORTS: u64 = 20_000;
+    let mut case = Case::scans_only();
+    limit_memory(64 << 20, &plan(0, 64), &mut case.settings, None).expect("enough");
+    let make = |number: u64| Facts {
+        source: 0x0a00_0001,
+        destination: 0x0b00_0000,
+        source_port: 40_000,
+        port: (number % PORTS) as u16 + 1,
+        flags: Some(0x02),
+    };
+    let run = case.alone(Made { packets: 10 * PORTS, at: 0, per_second: PORTS / 4, make });
+    assert!(run.report.evicted.failures > PORTS, "{:?}", run.report.evicted);
+    let scans = run.scans();
+    let [_, ended] = &scans[..] else { panic!("{scans:?}") };
+    assert!(ended.scan.count() > 2 * PORTS, "{ended:?}");
+    assert!((21..=PORTS).contains(&ended.distinct), "{ended:?}");
 }
 
 /// More probes of one host than its partition has room for, long before the first of them is late.

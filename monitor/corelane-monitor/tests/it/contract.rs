@@ -17,6 +17,7 @@ const ANY: Settings = Settings {
     counting: None,
     table_bytes: None,
     top: 10,
+    seed: 0,
 };
 
 /// After START, from client to server.

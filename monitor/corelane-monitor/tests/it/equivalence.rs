@@ -27,7 +27,7 @@ fn run_split_telling(
     mut tell: impl FnMut(&StateReport),
 ) -> Report {
     let mut choices = Choices(seed);
-    let run = Run::new();
+    let run = Run::seeded(settings.seed);
     let mut dispatcher = Dispatcher::new(&run, settings);
     let mut queues: Vec<Vec<Slot>> = vec![Vec::new(); analyzers];
     capture.each(|record| {
@@ -111,8 +111,8 @@ fn settings() -> impl Strategy<Value = Settings> {
     let counting =
         (1..500_u64, 0..8_usize).prop_map(|(every, top)| NonZeroU64::new(every).map(|every| Counting { every, top }));
     let counting = prop_oneof![Just(None), counting];
-    (0..3000_u64, 0..4_u64, 0..4_u64, any::<bool>(), ignored, counting, 0..4_usize).prop_map(
-        |(syn_timeout_ns, vertical_threshold, horizontal_threshold, probes, ignored, counting, top)| Settings {
+    (0..3000_u64, 0..4_u64, 0..4_u64, any::<bool>(), ignored, counting, 0..4_usize, any::<u64>()).prop_map(
+        |(syn_timeout_ns, vertical_threshold, horizontal_threshold, probes, ignored, counting, top, seed)| Settings {
             syn_timeout_ns,
             vertical_threshold,
             horizontal_threshold,
@@ -122,6 +122,7 @@ fn settings() -> impl Strategy<Value = Settings> {
             counting,
             table_bytes: None,
             top,
+            seed,
         },
     )
 }

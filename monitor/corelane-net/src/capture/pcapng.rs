@@ -1,6 +1,6 @@
 //! The pcapng format is a series of blocks with a type and a length, the length twice. Sections may differ in byte
-//! order, and every section describes its own interfaces. Of the statistics only the end of the capture is read. All
-//! other blocks are skipped.
+//! order, and every section describes its own interfaces. Of the statistics only the end of the capture is read, and of
+//! the first section its comment. All other blocks are skipped.
 
 use super::error::{OpenError, Part, SkipReason, Warning};
 use super::order::{Big, ByteOrder, Little, Order};
@@ -28,6 +28,7 @@ pub(super) const MOST_INTERFACES: usize = 1 << 16;
 const MOST_WARNINGS: usize = 100;
 
 pub(super) const OPTION_END: u16 = 0;
+pub(super) const OPTION_COMMENT: u16 = 1;
 /// Options of interfaces.
 pub(super) const OPTION_NAME: u16 = 2;
 pub(super) const OPTION_TIME_RESOLUTION: u16 = 9;
@@ -43,6 +44,8 @@ pub(super) struct PcapNg {
     order: ByteOrder,
     /// The interfaces of this section.
     interfaces: Vec<Interface>,
+    /// The first comment of the first section, as far as it is text.
+    pub(super) comment: Option<String>,
     /// The latest end of a capture that statistics have given, in nanoseconds since the epoch.
     pub(super) end_ns: Option<u64>,
     /// The warnings for the user.
@@ -54,10 +57,11 @@ pub(super) struct PcapNg {
 
 impl PcapNg {
     /// A state for a window that starts with a section header.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(comment: Option<String>) -> Self {
         Self {
             order: ByteOrder::Little,
             interfaces: Vec::new(),
+            comment,
             end_ns: None,
             warnings: Vec::new(),
             skipped: 0,
@@ -299,6 +303,23 @@ fn each_option<O: Order>(mut options: &[u8], mut each: impl FnMut(u16, &[u8])) {
     }
 }
 
+/// The first comment of the section header that the window starts with.
+fn comment(window: &[u8]) -> Option<String> {
+    fn of<O: Order>(window: &[u8]) -> Option<String> {
+        let mut comment = None;
+        each_option::<O>(Block::read_any::<O>(window).ok()?.body.get(16..)?, |code, value| {
+            if code == OPTION_COMMENT && comment.is_none() {
+                comment = std::str::from_utf8(value).ok().map(str::to_owned);
+            }
+        });
+        comment
+    }
+    match section_order(window).ok()? {
+        ByteOrder::Little => of::<Little>(window),
+        ByteOrder::Big => of::<Big>(window),
+    }
+}
+
 /// The byte order that a section header states.
 fn section_order(window: &[u8]) -> Result<ByteOrder, Stop> {
     let magic = window.get(8..).and_then(|rest| rest.first_chunk::<4>());
@@ -426,13 +447,15 @@ pub(super) struct Scout {
     /// Whether it has passed the first section header.
     has_begun: bool,
     unknown: Option<LinkType>,
+    /// That of the first section.
+    comment: Option<String>,
     /// Bytes of the window that it has passed.
     passed: usize,
 }
 
 impl Scout {
     pub(super) fn new(beyond: bool) -> Self {
-        Self { section: PcapNg::new(), beyond, has_begun: false, unknown: None, passed: 0 }
+        Self { section: PcapNg::new(None), beyond, has_begun: false, unknown: None, comment: None, passed: 0 }
     }
 
     /// Goes on in a window that starts where the last one did. With `at_end`, no bytes follow it.
@@ -448,7 +471,12 @@ impl Scout {
                     Some(found) => return Ok(found),
                     None => Ok(block.next),
                 },
-                Err(None) => self.section.start_section(rest),
+                Err(None) => {
+                    if !self.has_begun {
+                        self.comment = comment(rest);
+                    }
+                    self.section.start_section(rest)
+                }
                 Err(Some(stop)) => Err(stop),
             };
             match next {
@@ -492,6 +520,11 @@ impl Scout {
             (_, Some(link)) => Ok(Survey::UnknownLink(link)),
             (_, None) => Ok(Survey::Readable),
         }
+    }
+
+    /// The comment of the first section.
+    pub(super) fn comment(self) -> Option<String> {
+        self.comment
     }
 
     /// Takes the number of bytes that it has passed. The next window starts behind them.

@@ -263,6 +263,16 @@ impl Reader {
         }
     }
 
+    /// The first comment of a pcapng capture's first section, if it has one; `None` for pcap.
+    ///
+    /// It is what the file claims, of up to 65,535 bytes.
+    pub fn comment(&self) -> Option<&str> {
+        match &self.format {
+            Format::Pcap(_) => None,
+            Format::PcapNg(format) => format.comment.as_deref(),
+        }
+    }
+
     /// The time of the last record. A record without a time takes it over.
     pub fn last_time_ns(&self) -> u64 {
         self.last_time
@@ -322,7 +332,7 @@ fn recognise_pcapng(input: &mut Input) -> Result<Format, OpenError> {
     if has_passed {
         input.rewind().map_err(|error| OpenError::Read { compression: None, error })?;
     }
-    Ok(Format::PcapNg(PcapNg::new()))
+    Ok(Format::PcapNg(PcapNg::new(scout.comment())))
 }
 
 fn fill(input: &mut Input, needed: usize) -> Result<bool, OpenError> {

@@ -130,6 +130,7 @@ pub struct PcapngWriter<W: Write> {
     written: usize,
     interfaces: Vec<(LinkType, u32, Option<String>)>,
     last_time: u64,
+    comment: String,
 }
 
 impl<W: Write> PcapngWriter<W> {
@@ -140,20 +141,40 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// As [`PcapngWriter::interface`].
     pub fn new(w: W, link: LinkType, snaplen: u32, name: Option<&str>) -> io::Result<Self> {
-        let mut writer = Self::over(w, BUFFER);
+        Self::commented(w, link, snaplen, name, "")
+    }
+
+    /// The same; the section has this comment, if it is not empty, which [`Reader::comment`](super::Reader::comment)
+    /// gives back.
+    ///
+    /// # Errors
+    ///
+    /// As [`PcapngWriter::interface`], and [`io::ErrorKind::InvalidInput`] if the comment is longer than 65,535 bytes.
+    pub fn commented(w: W, link: LinkType, snaplen: u32, name: Option<&str>, comment: &str) -> io::Result<Self> {
+        if comment.len() > usize::from(u16::MAX) {
+            return Err(invalid("the comment is longer than 65,535 bytes; give a shorter one"));
+        }
+        let mut writer = Self::over(w, BUFFER, comment);
         writer.interface(link, snaplen, name)?;
         Ok(writer)
     }
 
     /// A section without interfaces.
-    fn over(w: W, buffer: usize) -> Self {
+    fn over(w: W, buffer: usize, comment: &str) -> Self {
         let buffer = Vec::with_capacity(buffer);
-        let mut writer = Self { w, buffer, written: 0, interfaces: Vec::new(), last_time: 0 };
+        let comment = comment.to_owned();
+        let mut writer = Self { w, buffer, written: 0, interfaces: Vec::new(), last_time: 0, comment };
         let block = writer.begin(pcapng::SECTION);
         writer.put(&pcapng::BYTE_ORDER_MAGIC.to_le_bytes());
         // The version, 1.0, and a section whose length is not known.
         writer.put(&[1, 0, 0, 0]);
         writer.put(&u64::MAX.to_le_bytes());
+        if !writer.comment.is_empty() {
+            let comment = std::mem::take(&mut writer.comment);
+            writer.option(pcapng::OPTION_COMMENT, comment.as_bytes());
+            writer.option(pcapng::OPTION_END, &[]);
+            writer.comment = comment;
+        }
         writer.end(block);
         writer
     }
@@ -273,7 +294,7 @@ impl<W: Write> PcapngWriter<W> {
     /// What a further file has to begin with, if blocks of this writer are to follow there: its section and all
     /// interfaces up to now.
     pub fn header(&self) -> Vec<u8> {
-        let mut header = PcapngWriter::over(io::sink(), 0);
+        let mut header = PcapngWriter::over(io::sink(), 0, &self.comment);
         for (link, snaplen, name) in &self.interfaces {
             // Each of them was accepted before.
             let _ = header.interface(*link, *snaplen, name.as_deref());

@@ -54,6 +54,40 @@ fn the_layout_is_that_of_pcapng_byte_for_byte() {
 }
 
 #[test]
+fn a_comment_comes_back_from_the_first_section() {
+    let write = |comment: &str| {
+        let mut writer = PcapngWriter::commented(Vec::new(), LinkType::ETHERNET, 0, None, comment).unwrap();
+        assert!(writer.header().len() < 1_000);
+        writer.write(writer.first_interface(), 1, 60, &[0; 60]).unwrap();
+        writer.finish(None, None, None).unwrap();
+        writer.into_inner()
+    };
+    let [none, one, other] = ["", "seed ä 7", "seed 8"].map(write);
+    assert_eq!(none, {
+        let mut writer = PcapngWriter::new(Vec::new(), LinkType::ETHERNET, 0, None).unwrap();
+        writer.write(writer.first_interface(), 1, 60, &[0; 60]).unwrap();
+        writer.finish(None, None, None).unwrap();
+        writer.into_inner()
+    });
+    for (capture, comment, records) in [
+        (none.clone(), None, 1),
+        (one.clone(), Some("seed ä 7"), 1),
+        ([one, other.clone()].concat(), Some("seed ä 7"), 2),
+        ([none, other].concat(), None, 2),
+    ] {
+        for bytes in packed_and_plain(&capture) {
+            let mut reader = Reader::from_bytes(bytes).unwrap();
+            assert_eq!(reader.comment(), comment, "before a packet is read");
+            let mut found = 0;
+            while reader.read(10, |_| found += 1).unwrap() > 0 {}
+            assert_eq!((found, reader.comment()), (records, comment));
+        }
+    }
+    let refused = PcapngWriter::commented(Vec::new(), LinkType::ETHERNET, 0, None, &"x".repeat(65_536)).unwrap_err();
+    assert!(refused.to_string().contains("comment"), "{refused}");
+}
+
+#[test]
 fn packets_and_the_end_come_back() {
     let mut writer = memory(100);
     let ethernet = writer.first_interface();
