@@ -366,7 +366,7 @@ pub(crate) struct Outputs {
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Text)]
     pub(crate) format: Format,
 
-    /// Adds scans by UDP and by odd flags (FIN, NULL, Xmas, ...) to the JSON report, as `probe_scans`; text and EVE
+    /// Adds scans by other probes (UDP, ping, ARP, FIN, NULL, ...) to the JSON report, as `probe_scans`; text and EVE
     /// have them anyway
     #[arg(long)]
     pub(crate) probes: bool,

@@ -80,7 +80,7 @@ fn planted_as(probe: Option<Probe>, found: &Alert) -> Option<synth::Alert> {
         Some(Probe::Udp) => Some(synth::Probe::Udp),
         Some(Probe::SynFin) => Some(synth::Probe::SynFin),
         Some(Probe::Odd) => Some(synth::Probe::Odd),
-        Some(Probe::Ack) => return None,
+        Some(Probe::Ack | Probe::Ping | Probe::Arp | Probe::Protocol | Probe::Sctp) => return None,
     };
     let scanned = match *found {
         Alert::Vertical { destination, .. } => Scanned::Vertical { destination },

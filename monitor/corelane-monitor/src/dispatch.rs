@@ -8,11 +8,11 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::{PARTITIONS, Slot};
 use crate::steps::{Jumps, Steps, step_of};
-use crate::through::{Passages, Through};
+use crate::through::{Passages, Through, hosts};
 use corelane_net::capture::{LinkType, Record};
 use corelane_net::decode::{
-    Closed, Decoded, Located, NoDatagram, NoPacket, TCP, Transport, Vlans, datagram_at, decode, decode_at, innermost,
-    is_arp, locate, plain_v4, plain_v6, transport,
+    Closed, Decoded, Located, NoDatagram, NoPacket, Question, TCP, Transport, Vlans, arp, datagram_at, decode,
+    decode_at, innermost, is_arp, locate, plain_v4, plain_v6, question, transport,
 };
 use corelane_net::defrag::{Counts, Defragmenter, Limits};
 use std::sync::Arc;
@@ -211,8 +211,8 @@ impl Dispatcher {
         sum
     }
 
-    /// Takes one record. A TCP or UDP packet goes to `sink` as its slots, one for IPv4 and two for IPv6, each with the
-    /// packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
+    /// Takes one record. A TCP or UDP packet, and one that asks a host or answers, goes to `sink` as its slots, one for
+    /// IPv4 and two for IPv6, each with the packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, sink: impl FnMut(u8, Slot)) {
         let mut sink = Each(sink);
@@ -253,7 +253,8 @@ impl Dispatcher {
         if let Some((place, part)) = found.map(|found| placed(&self.keys, found))
             && let Ok(datagram) = datagram_at(part.data, place.network, part.wire_len)
         {
-            self.through(place, &part, datagram.is_v4, transport(&datagram));
+            let hosts = hosts(transport(&datagram), || question(&datagram));
+            self.through(place, &part, datagram.is_v4, hosts);
         }
         match decoded {
             Decoded::V4(packet) => {
@@ -267,8 +268,16 @@ impl Dispatcher {
             Decoded::Fragment => {
                 return found.or_else(|| self.find(record).ok()).map(|found| placed(&self.keys, found));
             }
-            Decoded::OtherIp => {}
-            Decoded::Undecoded => self.without_ip(record),
+            Decoded::OtherIp => {
+                if let Some(found) = found.or_else(|| self.find(record).ok()) {
+                    self.other(found, sink);
+                }
+            }
+            Decoded::Undecoded => {
+                if let Some((_, question)) = self.without_ip(record) {
+                    sink.slots([Slot::question_v4(&self.keys, record.time_ns, record.wire_len, &question)]);
+                }
+            }
             Decoded::Malformed => self.malformed += 1,
         }
         None
@@ -287,26 +296,37 @@ impl Dispatcher {
         datagram.vlans = Vlans::of(link, data, place.outermost);
         let found = transport(&datagram);
         if found != Err(NoPacket::Malformed) {
-            self.found(time_ns, wire_len, datagram.is_v4, found, sink);
+            self.found(time_ns, wire_len, datagram.is_v4, found, || question(&datagram), sink);
         }
         let Fragments { limits, partitions, buffer, .. } = &mut self.fragments;
         partitions.resize_with(PARTITIONS, || None);
         let of_partition =
             partitions[usize::from(place.partition)].get_or_insert_with(|| Defragmenter::new(limits).into());
         let whole = of_partition.fragment(time_ns, wire_len, &datagram, buffer);
-        if let Some((wire_len, found)) = whole.and_then(|whole| Some((whole.wire_len, whole.transport()?))) {
-            self.through(place, record, datagram.is_v4, found);
-            self.found(time_ns, wire_len, datagram.is_v4, found, sink);
+        if let Some((wire_len, found, question)) =
+            whole.and_then(|whole| Some((whole.wire_len, whole.transport()?, whole.question())))
+        {
+            self.through(place, record, datagram.is_v4, hosts(found, || question));
+            self.found(time_ns, wire_len, datagram.is_v4, found, || question, sink);
         }
     }
 
     /// Notes through which tunnels a packet came, if it did.
-    fn through(&mut self, place: Place, record: &Record<'_>, is_v4: bool, found: Result<Transport<u128>, NoPacket>) {
+    fn through(&mut self, place: Place, record: &Record<'_>, is_v4: bool, hosts: Option<(u128, u128)>) {
         let outermost = record.data.get(usize::from(place.outermost)..).unwrap_or_default();
         if place.outermost != place.network
-            && let Ok(packet) = found
+            && let Some((source, destination)) = hosts
         {
-            self.passages.see(place.partition, is_v4, &packet, self.steps.time(record.time_ns), outermost);
+            let now_ns = self.steps.time(record.time_ns);
+            self.passages.see(place.partition, (source, destination, is_v4), now_ns, outermost);
+        }
+    }
+
+    /// A packet of another protocol than TCP and UDP, where it was found.
+    fn other(&mut self, (_, located, part): (u16, Located, Record<'_>), sink: &mut impl Sink) {
+        if let Ok(datagram) = datagram_at(part.data, located.at, part.wire_len) {
+            let other = Err(NoPacket::Other);
+            self.found(part.time_ns, part.wire_len, datagram.is_v4, other, || question(&datagram), sink);
         }
     }
 
@@ -316,13 +336,20 @@ impl Dispatcher {
         wire_len: u32,
         is_v4: bool,
         found: Result<Transport<u128>, NoPacket>,
+        question: impl FnOnce() -> Option<Question<u128>>,
         sink: &mut impl Sink,
     ) {
         let record = Record { time_ns, wire_len, link: LinkType::RAW, data: &[] };
         match found {
             Ok(packet) if is_v4 => self.v4(&record, &packet.to_v4(), sink),
             Ok(packet) => self.v6(&record, &packet, sink),
-            Err(NoPacket::Other) => {}
+            Err(NoPacket::Other) => match question() {
+                Some(question) if is_v4 => {
+                    sink.slots([Slot::question_v4(&self.keys, time_ns, wire_len, &question.to_v4())])
+                }
+                Some(question) => sink.slots(Slot::question_v6(&self.keys, time_ns, wire_len, &question)),
+                None => {}
+            },
             Err(NoPacket::Malformed) => self.malformed += 1,
         }
     }
@@ -339,10 +366,12 @@ impl Dispatcher {
         sink.slots(Slot::v6(&self.keys, record.time_ns, record.wire_len, packet));
     }
 
+    /// Counts a record without an IP header, and finds what it asks by ARP.
     #[cold]
-    fn without_ip(&mut self, record: &Record<'_>) {
+    fn without_ip(&mut self, record: &Record<'_>) -> Option<(u16, Question<u32>)> {
         self.undecoded += 1;
         self.arp += u64::from(is_arp(record.link, record.data));
+        arp(record.link, record.data)
     }
 
     /// Takes one record for a stage that decodes it. That stage counts TCP packets, and packets that are malformed
@@ -359,8 +388,9 @@ impl Dispatcher {
                 Some(found)
             }
             Err(NoDatagram::Undecoded) => {
-                self.without_ip(record);
-                None
+                let (at, Question { source, destination, .. }) = self.without_ip(record)?;
+                let partition = self.keys.partition_v4(source, destination);
+                Some((Place { network: at, outermost: at, partition }, *record))
             }
             Err(NoDatagram::Malformed) => {
                 self.malformed += 1;

@@ -12,8 +12,8 @@ use std::net::IpAddr;
 #[derive(Debug, Default)]
 struct Group {
     count: u64,
-    /// The number of UDP probes that were answered.
-    answered: u64,
+    /// So many failures are outweighed by the probes that were answered.
+    outweighed: u64,
     smallest: BinaryHeap<u64>,
     /// The members of those times, where they are asked for.
     members: BinaryHeap<(u64, IpAddr)>,
@@ -29,7 +29,7 @@ pub(crate) struct Groups<K> {
 impl Group {
     /// Whether the answers do not outweigh the failures.
     fn weighs(&self) -> bool {
-        self.count > (ONE_OF - 1) * self.answered
+        self.count > self.outweighed
     }
 }
 
@@ -40,9 +40,6 @@ pub(crate) const BLOCK_FROM: u64 = 5;
 pub(crate) fn block_threshold(settings: &Settings) -> u64 {
     settings.vertical_threshold.max(settings.horizontal_threshold).saturating_mul(2)
 }
-
-/// A group is no scan if at least one of so many of its probes was answered.
-pub(crate) const ONE_OF: u64 = 5;
 
 /// A group with more failures than the threshold.
 #[derive(Debug)]
@@ -84,22 +81,22 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         keep(&mut group.smallest, time_ns, self.threshold);
     }
 
-    /// Counts an answer beside the failures, which may be added before or after.
-    pub(crate) fn add_answered(&mut self, key: K) {
-        self.groups.entry(key).or_default().answered += 1;
+    /// Counts an answer beside the failures, which may be added before or after; it outweighs so many.
+    pub(crate) fn add_answered(&mut self, key: K, outweighed: u64) {
+        self.groups.entry(key).or_default().outweighed += outweighed;
     }
 
     /// Counts answers after all failures have been added. Groups without a scan are dropped first, as they need no
     /// answers.
-    pub(crate) fn add_all_answered(&mut self, keys: impl Iterator<Item = K>) {
+    pub(crate) fn add_all_answered(&mut self, keys: impl Iterator<Item = (K, u64)>) {
         let threshold = self.threshold;
         self.groups.retain(|_, group| group.count > threshold);
         if self.groups.is_empty() {
             return;
         }
-        for key in keys {
+        for (key, outweighed) in keys {
             if let Some(group) = self.groups.get_mut(&key) {
-                group.answered += 1;
+                group.outweighed += outweighed;
             }
         }
     }
@@ -151,11 +148,11 @@ mod tests {
         for (failures, answers, is_scan) in [(3, 0, true), (2, 0, false), (9, 2, true), (8, 2, false), (4, 1, false)] {
             let mut either = [Groups::new(2, HashKeys::random()), Groups::new(2, HashKeys::random())];
             let [first, last] = &mut either;
-            (0..answers).for_each(|_| first.add_answered(7_u32));
+            (0..answers).for_each(|_| first.add_answered(7_u32, 4));
             for groups in [&mut *first, &mut *last] {
                 (0..failures).for_each(|time| groups.add(7, time, || NOBODY));
             }
-            last.add_all_answered((0..answers).flat_map(|_| [7, 8]));
+            last.add_all_answered((0..answers).flat_map(|_| [(7, 4), (8, 4)]));
             for groups in either.iter_mut() {
                 assert_eq!(groups.drain_scans().count(), usize::from(is_scan), "{failures} {answers}");
             }

@@ -24,9 +24,9 @@ pub struct MainAnalyzer {
     /// Failures of probes, by (kind, source, port).
     probes_v4: Groups<(Probe, u32, u16)>,
     probes_v6: Groups<(Probe, u128, u16)>,
-    /// Source and port of UDP keys that were answered.
-    answered_v4: Vec<(u32, u16)>,
-    answered_v6: Vec<(u128, u16)>,
+    /// Kind, source and port of keys of probes that were answered.
+    answered_v4: Vec<(Probe, u32, u16)>,
+    answered_v6: Vec<(Probe, u128, u16)>,
     /// The traffic of each source, if it is counted.
     sources_v4: HashMap<u32, Volume, HashKeys>,
     sources_v6: HashMap<u128, Volume, HashKeys>,
@@ -82,8 +82,8 @@ impl MainAnalyzer {
             (Content::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns, to),
             (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns, to),
             (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns, to),
-            (Content::Answered(_), false) => self.answered_v4.push((report.source_v4(), port)),
-            (Content::Answered(_), true) => self.answered_v6.push((report.source_v6(), port)),
+            (Content::Answered(probe), false) => self.answered_v4.push((probe, report.source_v4(), port)),
+            (Content::Answered(probe), true) => self.answered_v6.push((probe, report.source_v6(), port)),
             (Content::Sent { bytes, connections }, is_v6) => {
                 let volume = Volume { flows: connections.into(), packets: 0, bytes };
                 if is_v6 {
@@ -144,9 +144,9 @@ impl MainAnalyzer {
         }
         fn probes<A: Address>(
             groups: &mut Groups<(Probe, A, u16)>,
-            answered: Vec<(A, u16)>,
+            answered: Vec<(Probe, A, u16)>,
         ) -> impl Iterator<Item = (Vec<IpAddr>, ProbeScan)> {
-            groups.add_all_answered(answered.into_iter().map(|(source, port)| (Probe::Udp, source, port)));
+            groups.add_all_answered(answered.into_iter().map(|key| (key, key.0.outweighed())));
             groups.drain_scans().map(|Scan { key: (probe, source, port), count, time_ns, members }| {
                 let scan = Alert::Horizontal { source: source.ip(), port, count, time_ns };
                 (members, ProbeScan { probe, scan })

@@ -99,7 +99,16 @@ impl Alert {
         }
     }
 
-    /// The scanned port of a horizontal scan.
+    /// What [`count`](Alert::count) counts, for a scan by these probes.
+    pub fn unit(&self, probe: Option<Probe>) -> &'static str {
+        match (self, probe) {
+            (Alert::Horizontal { .. }, _) => "host",
+            (_, Some(Probe::Protocol)) => "protocol",
+            _ => "port",
+        }
+    }
+
+    /// The scanned port of a horizontal scan; 0 if its probes [have none](Probe::has_port).
     pub fn port(&self) -> Option<u16> {
         match *self {
             Alert::Horizontal { port, .. } => Some(port),
@@ -123,7 +132,7 @@ pub type ScanName = (Option<Probe>, IpAddr, Option<IpAddr>, Option<u16>);
 
 /// A scan by other probes than SYNs.
 ///
-/// As JSON its first key is `probe`, `"fin"`, `"null"`, `"xmas"` or `"udp"`, followed by those of an [`Alert`].
+/// As JSON its first key is `probe`, the name of the kind in lowercase letters, followed by those of an [`Alert`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProbeScan {
     /// The kind of the probes.

@@ -13,13 +13,17 @@
 //! Meta is `protocol << 24 | kind << 16 | flags << 8 | partition`. The words are as long as those of a table's key, so
 //! few instructions make most keys of them.
 //!
+//! A packet of another protocol than TCP and UDP that [asks a host, or answers](Question), begins no flow. Its kind
+//! says so, its protocol is the number of the [`Probe`], and its flags are 1 if it answers.
+//!
 //! The Dispatcher computes the hash, as a network card's receive-side scaling does. It is the stage with time to spare,
 //! and the SubAnalyzer can start to fetch the flow without another look at the addresses. Where payload is inspected,
 //! the stage that decodes makes the slots.
 
 use crate::hash::HashKeys;
 use crate::key::flow_hash;
-use corelane_net::decode::Transport;
+use crate::probe::Probe;
+use corelane_net::decode::{Question, Transport};
 
 /// The number of partitions that all state is divided into. It is fixed, and one SubAnalyzer holds a partition as a
 /// whole. So nothing that happens within a partition can depend on the number of SubAnalyzers.
@@ -35,6 +39,7 @@ const V6: u64 = 1 << 16;
 const V6_REST: u64 = 1 << 17;
 const FEW_HOPS: u64 = 1 << 18;
 const BY_LESSER: u64 = 1 << 19;
+const NO_FLOW: u64 = 1 << 20;
 
 /// At most this many hops left are few: traceroute and its like begin with few, and seldom go beyond 30.
 const FEW: u8 = 30;
@@ -87,6 +92,42 @@ impl Slot {
         let meta = Slot::meta(packet, V6_REST, partition);
         let rest = Slot([source as u64, (destination >> 64) as u64, destination as u64, meta]);
         [first.with_flow_hash(flow_hash(keys, &first.flow_v6(&rest))), rest]
+    }
+
+    /// The slot of a question over IPv4, or of an answer.
+    pub(crate) fn question_v4(keys: &HashKeys, time_ns: u64, wire_len: u32, question: &Question<u32>) -> Slot {
+        let packet = without_flow(question);
+        let addresses = u64::from(packet.source) << 32 | u64::from(packet.destination);
+        let partition = keys.partition_v4(packet.source, packet.destination);
+        Slot::first(time_ns, wire_len, &packet, addresses, NO_FLOW, partition)
+    }
+
+    /// The two slots of one over IPv6.
+    pub(crate) fn question_v6(keys: &HashKeys, time_ns: u64, wire_len: u32, question: &Question<u128>) -> [Slot; 2] {
+        let packet = without_flow(question);
+        let (source, destination) = (packet.source, packet.destination);
+        let partition = keys.partition_v6(source, destination);
+        let first = Slot::first(time_ns, wire_len, &packet, (source >> 64) as u64, V6 | NO_FLOW, partition);
+        let meta = Slot::meta(&packet, V6_REST, partition);
+        [first, Slot([source as u64, (destination >> 64) as u64, destination as u64, meta])]
+    }
+
+    /// Whether this is the only slot of an IPv4 packet with a flow.
+    #[inline(always)]
+    pub(crate) const fn has_flow_v4(&self) -> bool {
+        self.0[3] & (V6 | V6_REST | NO_FLOW) == 0
+    }
+
+    /// Whether this is the first slot of an IPv6 packet with a flow.
+    #[inline(always)]
+    pub(crate) const fn has_flow_v6(&self) -> bool {
+        self.0[3] & (V6 | NO_FLOW) == V6
+    }
+
+    /// Whether this is the first slot of a packet without a flow.
+    #[inline(always)]
+    pub(crate) const fn has_no_flow(&self) -> bool {
+        self.0[3] & NO_FLOW != 0
     }
 
     /// The flow's hash; not in a second slot.
@@ -194,6 +235,14 @@ impl Slot {
     pub const fn addresses_v6(&self, rest: &Slot) -> (u128, u128) {
         (address(self.0[1], rest.0[0]), address(rest.0[1], rest.0[2]))
     }
+}
+
+/// A question as a packet that has no flow: the port is that of the host that is asked.
+fn without_flow<A: Copy>(question: &Question<A>) -> Transport<A> {
+    let Question { source, destination, by, port, is_answer } = *question;
+    let (source_port, destination_port) = if is_answer { (port, 0) } else { (0, port) };
+    let protocol = Probe::from(by).number() as u8;
+    Transport { source, destination, source_port, destination_port, protocol, flags: is_answer.into(), hops: 0 }
 }
 
 /// One end of a flow.

@@ -186,7 +186,7 @@ impl StateReport {
 
     /// Whether it counts long after it was sent: a datagram that was judged in its time.
     pub(crate) fn is_sent_before(&self) -> bool {
-        self.probe() == Some(Probe::Udp) && self.failure() != Failure::Rejected
+        self.probe().is_some_and(Probe::waits) && self.failure() != Failure::Rejected
     }
 
     /// The time of a failure that a scan is told with: of a datagram when it was sent, as far as that is known, of all

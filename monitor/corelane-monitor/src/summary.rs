@@ -181,24 +181,26 @@ impl Report {
         let all = || self.alerts.iter().chain(self.probe_scans.iter().map(|found| &found.scan));
         let times = || all().map(|alert| Timestamp::of(alert.time_ns()));
         let day = times().next().map(|first| first.date()).filter(|day| times().all(|time| time.date() == *day));
-        let kinds = [("vertical", "host", "ports"), ("horizontal", "port", "hosts"), ("block", "", "ports")];
+        let kinds = [("vertical", "host"), ("horizontal", "port"), ("block", "")];
         let probes = std::iter::once(None).chain(Probe::ALL.map(Some));
-        for (probe, (kind, target, unit)) in probes.flat_map(|probe| kinds.map(|kind| (probe, kind))) {
+        for (probe, (kind, target)) in probes.flat_map(|probe| kinds.map(|kind| (probe, kind))) {
             let of_kind = || {
                 let by_syn = self.alerts.iter().filter(move |_| probe.is_none());
                 let by_probe = self.probe_scans.iter().filter(move |found| Some(found.probe) == probe);
                 by_syn.chain(by_probe.map(|found| &found.scan)).filter(move |alert| alert.kind() == kind)
             };
             let count = of_kind().count();
-            if count == 0 {
+            let Some(unit) = of_kind().next().map(|scan| plural(2, scan.unit(probe)).replacen("2 ", "", 1)) else {
                 continue;
-            }
+            };
+            let has_port = probe.is_none_or(Probe::has_port);
+            let target = if has_port { target } else { "" };
             let row_of = |alert: &Alert| {
                 let time = Timestamp::of(alert.time_ns());
                 let target = match alert {
                     Alert::Vertical { destination, .. } => left(destination),
-                    Alert::Horizontal { port, .. } => right(port),
-                    Alert::Block { .. } => left(""),
+                    Alert::Horizontal { port, .. } if has_port => right(port),
+                    Alert::Horizontal { .. } | Alert::Block { .. } => left(""),
                 };
                 let time = if day.is_some() { time.time() } else { format!("{} {}", time.date(), time.time()) };
                 row([left(time), left(alert.source()), target, number(alert.count())])
@@ -224,26 +226,18 @@ impl Display for ScanEvent {
         let (source, count) = (self.scan.source(), self.scan.count());
         let probe = self.probe.map_or_else(|| "SYN".to_owned(), |probe| probe.to_string());
         write!(f, "{} {} {} {probe} scan ", time.date(), time.time(), self.scan.kind())?;
-        let unit = match self.scan {
-            Alert::Vertical { destination, .. } => {
-                write!(f, "of {destination} by {source}")?;
-                "port"
-            }
-            Alert::Horizontal { port, .. } => {
-                write!(f, "of port {port} by {source}")?;
-                "host"
-            }
-            Alert::Block { .. } => {
-                write!(f, "by {source}")?;
-                "port"
-            }
-        };
+        match self.scan {
+            Alert::Vertical { destination, .. } => write!(f, "of {destination} ")?,
+            Alert::Horizontal { port, .. } if self.probe.is_none_or(Probe::has_port) => write!(f, "of port {port} ")?,
+            Alert::Horizontal { .. } | Alert::Block { .. } => {}
+        }
+        write!(f, "by {source}")?;
         if let Some(tunnel) = &self.tunnel {
             let [from, to] = [tunnel.source, tunnel.destination].map(|it| Ipv6Addr::from_bits(it).to_canonical());
             write!(f, " in a tunnel from {from} to {to}")?;
         }
         match self.state {
-            ScanState::Found => write!(f, ": {} so far", plural(count, unit)),
+            ScanState::Found => write!(f, ": {} so far", plural(count, self.scan.unit(self.probe))),
             ScanState::Ended { last_ns } => {
                 let last = Timestamp::of(last_ns);
                 write!(f, ": {} until {} {}", plural(count, "failure"), last.date(), last.time())

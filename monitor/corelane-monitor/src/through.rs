@@ -14,7 +14,7 @@ use crate::hash::HashKeys;
 use crate::settings::Settings;
 use crate::steps::{STEP_NS, step_of};
 use corelane_net::decode::flags::{ACK, PSH, SYN};
-use corelane_net::decode::{TCP, Transport, Tunnel};
+use corelane_net::decode::{NoPacket, Question, TCP, Transport, Tunnel};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -61,6 +61,19 @@ impl Through {
 /// Source and destination, and whether they are of IPv4.
 type Pair = (u128, u128, bool);
 
+/// The hosts of what was found in a datagram, unless it is a data segment or neither a packet nor a question.
+pub(crate) fn hosts(
+    found: Result<Transport<u128>, NoPacket>,
+    question: impl FnOnce() -> Option<Question<u128>>,
+) -> Option<(u128, u128)> {
+    match found {
+        Ok(packet) if packet.protocol == TCP && packet.flags & ACK != 0 && packet.flags & (PSH | SYN) != 0 => None,
+        Ok(packet) => Some((packet.source, packet.destination)),
+        Err(NoPacket::Other) => question().map(|question| (question.source, question.destination)),
+        Err(NoPacket::Malformed) => None,
+    }
+}
+
 /// The tunnels between hosts, as packets show them.
 #[derive(Debug)]
 pub(crate) struct Passages {
@@ -88,14 +101,10 @@ impl Passages {
 
     /// A packet came through tunnels.
     #[cold]
-    pub(crate) fn see(&mut self, partition: u8, is_v4: bool, packet: &Transport<u128>, time_ns: u64, outermost: &[u8]) {
-        if packet.protocol == TCP && packet.flags & ACK != 0 && packet.flags & (PSH | SYN) != 0 {
-            return;
-        }
+    pub(crate) fn see(&mut self, partition: u8, pair: Pair, time_ns: u64, outermost: &[u8]) {
         let keys = self.keys;
         self.noted.resize_with(256, || HashMap::with_hasher(keys));
         let noted = &mut self.noted[usize::from(partition)];
-        let pair = (packet.source, packet.destination, is_v4);
         match noted.get(&pair) {
             Some(&at_ns) if !self.again || time_ns < at_ns.saturating_add(AGAIN_S * STEP_NS) => return,
             None if noted.len() >= self.most && !self.again => return,
@@ -104,11 +113,12 @@ impl Passages {
         }
         let Some(tunnel) = Tunnel::of(outermost) else { return };
         noted.insert(pair, time_ns);
+        let (source, destination, is_v4) = pair;
         let ip = |address: u128| match is_v4 {
             true => IpAddr::from(Ipv4Addr::from_bits(address as u32)),
             false => Ipv6Addr::from_bits(address).into(),
         };
-        self.news.push(Through { source: ip(packet.source), destination: ip(packet.destination), time_ns, tunnel });
+        self.news.push(Through { source: ip(source), destination: ip(destination), time_ns, tunnel });
     }
 
     /// Adds what others have noted.

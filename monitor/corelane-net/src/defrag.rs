@@ -26,7 +26,7 @@
 //! the oldest datagram; a piece too many drops its own datagram. A time-out runs from a datagram's first fragment, by
 //! the times of packets and marks. All of this depends only on the fragments and marks, in their order.
 
-use crate::decode::{Datagram, Fragment, NoPacket, Transport, Vlans, transport};
+use crate::decode::{Datagram, Fragment, NoPacket, Question, Transport, Vlans, question, transport};
 use std::collections::VecDeque;
 
 /// The limits of a [`Defragmenter`].
@@ -120,6 +120,11 @@ impl Whole<'_> {
         let of = |payload| transport(&Datagram { fragment: first, payload, ..self.datagram });
         let payload = self.datagram.payload;
         of(payload.get(..self.first).unwrap_or(payload)).is_err().then(|| of(payload))
+    }
+
+    /// What it asks or answers, as [`question`] finds it.
+    pub fn question(&self) -> Option<Question<u128>> {
+        question(&Datagram { fragment: Some(Fragment { id: 0, offset: 0, more: true }), ..self.datagram })
     }
 }
 

@@ -792,14 +792,19 @@ fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
 
 /// What happened, and whether anything answered.
 fn story(event: &ScanEvent, model: &Model) -> (String, bool) {
-    let carrier = if event.probe == Some(Probe::Udp) { "UDP" } else { "TCP" };
-    let by = event.probe.filter(|&probe| probe != Probe::Udp).map_or(String::new(), |probe| format!(" by {probe}"));
+    let carrier = event.probe.map_or("TCP", |probe| probe.carrier(event.scan.source().is_ipv6()));
+    let is_named = |probe: &Probe| !matches!(probe, Probe::Udp | Probe::Protocol | Probe::Sctp);
+    let by = event.probe.filter(is_named).map_or(String::new(), |probe| format!(" by {probe}"));
+    let unit = event.scan.unit(event.probe);
     // What failed again may be what had failed before, and is not counted.
     let is_all = event.state != ScanState::Found && event.distinct == event.scan.count();
     let count = format!("{}{}", grouped(event.distinct), if is_all { "" } else { "+" });
     let mut text = match event.scan {
         Alert::Vertical { source, destination, .. } => {
-            format!("{source} scans {count} {carrier} ports of {destination}{by}")
+            format!("{source} scans {count} {carrier} {unit}s of {destination}{by}")
+        }
+        Alert::Horizontal { source, .. } if event.probe.is_some_and(|probe| !probe.has_port()) => {
+            format!("{source} scans {count} hosts{by}")
         }
         Alert::Horizontal { source, port, .. } => {
             format!("{source} scans {carrier} port {port} of {count} hosts{by}")

@@ -282,7 +282,8 @@ impl Model {
         }
         match event.scan {
             Alert::Vertical { destination, .. } => subject.hosts.push(destination),
-            Alert::Horizontal { port, .. } => subject.ports.push(port),
+            Alert::Horizontal { port, .. } if event.probe.is_none_or(Probe::has_port) => subject.ports.push(port),
+            Alert::Horizontal { .. } => {}
             Alert::Block { .. } => {}
         }
         let probe = event.probe.map_or("syn".to_owned(), |probe| probe.to_string().to_lowercase());

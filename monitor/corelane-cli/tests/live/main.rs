@@ -19,6 +19,7 @@ mod mutated;
 #[path = "../../../corelane-net/tests/live/support.rs"]
 #[allow(dead_code, reason = "it is shared with the tests of the capture, which use all of it")]
 mod net;
+mod nmap;
 mod outputs;
 mod privileges;
 #[path = "../support/program.rs"]

@@ -48,8 +48,8 @@ pub(crate) trait Family: Address {
     fn tried(key: &Self::Key) -> Tried<Self>;
     /// The state report of a key.
     fn state_report(tried: Tried<Self>, time_ns: u64, verdict: Verdict) -> StateReport;
-    /// Source and port of the probes that were answered.
-    fn answered(result: &mut PartialResult) -> &mut Vec<(Self, u16)>;
+    /// Kind, source and port of the probes that were answered.
+    fn answered(result: &mut PartialResult) -> &mut Vec<(Probe, Self, u16)>;
 }
 
 /// Marks the last word of an attempt's key as taken.
@@ -74,12 +74,13 @@ fn probe_of(last_word: u64) -> Option<Probe> {
     Probe::of_number((last_word >> PROBE) as u32 & 15)
 }
 
-/// The ports of a packet, the lower bits of a step, which are those of 34 years, whether it is a TCP segment, and a bit
-/// that keeps the word from being zero.
+/// The ports of a packet, the lower bits of a step, which are those of 34 years, and two bits that keep the word from
+/// being zero: 1 is UDP, 3 is TCP, and 2 is what has no flow.
 #[inline(always)]
 fn ports_in(slot: &Slot, step: u64) -> u64 {
     let (source_port, destination_port) = slot.ports();
-    let step = (step as u32) << 2 | u32::from(slot.protocol() == TCP) << 1 | 1;
+    let kind = 1 + 2 * u32::from(slot.protocol() == TCP) + u32::from(slot.has_no_flow());
+    let step = (step as u32) << 2 | kind;
     u64::from(source_port) << 48 | u64::from(destination_port) << 32 | u64::from(step)
 }
 
@@ -154,7 +155,7 @@ impl Family for u32 {
         StateReport::v4(tried, time_ns, verdict)
     }
 
-    fn answered(result: &mut PartialResult) -> &mut Vec<(u32, u16)> {
+    fn answered(result: &mut PartialResult) -> &mut Vec<(Probe, u32, u16)> {
         &mut result.answered_v4
     }
 }
@@ -219,7 +220,7 @@ impl Family for u128 {
         StateReport::v6(tried, time_ns, verdict)
     }
 
-    fn answered(result: &mut PartialResult) -> &mut Vec<(u128, u16)> {
+    fn answered(result: &mut PartialResult) -> &mut Vec<(Probe, u128, u16)> {
         &mut result.answered_v6
     }
 }

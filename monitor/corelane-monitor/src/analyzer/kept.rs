@@ -147,8 +147,9 @@ impl Trials {
             }
         }
         for entry in trials.probes.iter().flat_map(|table| table.iter()) {
-            let (time_ns, outcome) = of_probe(&entry.value);
-            give(entry.key(), time_ns, outcome);
+            if let Some((time_ns, outcome)) = of_probe(&entry.value) {
+                give(entry.key(), time_ns, outcome);
+            }
         }
         for (key, time_ns) in trials.answered.iter().flat_map(|answered| &answered.keys) {
             give(key, *time_ns, Outcome::Answered);
@@ -176,9 +177,9 @@ impl Trials {
     }
 }
 
-fn of_probe(probed: &Probed) -> (u64, Outcome) {
+fn of_probe(probed: &Probed) -> Option<(u64, Outcome)> {
     match probed.failed() {
-        Some(time_ns) => (time_ns, Outcome::Unanswered),
-        None => (probed.time(), Outcome::Answered),
+        Some(time_ns) => Some((time_ns, Outcome::Unanswered)),
+        None => probed.is_answered().then_some((probed.time(), Outcome::Answered)),
     }
 }

@@ -174,14 +174,19 @@ impl SubAnalyzer {
     fn process_chunk(&mut self, chunk: &[Slot]) {
         let Kinds { v4, v6, touching, mut probing } = Kinds::of(chunk);
         probing &= self.common.probing;
-        self.packets += u64::from((v4 | v6).count_ones());
-        if v6 == 0 {
+        let packets = (v4 | v6).count_ones();
+        self.packets += u64::from(packets);
+        if v4.count_ones() as usize == chunk.len() {
             // The usual case, and counting is less work than taking bits out of a word.
-            self.v4.process(chunk, 0..chunk.len(), [touching, probing], &mut self.common);
-        } else {
-            self.v4.process(chunk, bits(v4), [touching & v4, probing & v4], &mut self.common);
-            self.v6.process(chunk, bits(v6), [touching & v6, probing & v6], &mut self.common);
+            self.v4.process(chunk, 0..chunk.len(), [touching, probing, 0], &mut self.common);
+            return;
         }
+        let [mut asking_v4, mut asking_v6] = [0; 2];
+        if (packets + v6.count_ones()) as usize != chunk.len() {
+            [asking_v4, asking_v6] = without_flow(chunk).map(|asking| asking & self.common.probing);
+        }
+        self.v4.process(chunk, bits(v4), [touching & v4, probing & v4, asking_v4], &mut self.common);
+        self.v6.process(chunk, bits(v6), [touching & v6, probing & v6, asking_v6], &mut self.common);
     }
 
     /// The state reports for the MainAnalyzer that wait to be taken.
@@ -257,11 +262,21 @@ impl Common {
     }
 }
 
-/// The packets of a chunk, as sets of bits: of the slots where they begin.
+/// The packets of a chunk that have no flow, as sets of bits, those of IPv4 and of IPv6.
+#[cold]
+fn without_flow(chunk: &[Slot]) -> [u64; 2] {
+    let mut asking = [0; 2];
+    for (i, slot) in chunk.iter().enumerate().filter(|(_, slot)| slot.has_no_flow()) {
+        asking[usize::from(slot.is_v6())] |= 1 << i;
+    }
+    asking
+}
+
+/// The packets of a chunk that have a flow, as sets of bits: of the slots where they begin.
 struct Kinds {
     v4: u64,
     v6: u64,
-    /// Those that touch an attempt; second slots may be among them.
+    /// Those that touch an attempt; second slots may be among them, and packets without a flow.
     touching: u64,
     /// Those that may be probes; the same.
     probing: u64,
@@ -273,8 +288,8 @@ impl Kinds {
     fn of(chunk: &[Slot]) -> Self {
         let mut kinds = Kinds { v4: 0, v6: 0, touching: 0, probing: 0 };
         for (i, slot) in chunk.iter().enumerate().take(CHUNK) {
-            kinds.v4 |= u64::from(!(slot.is_v6() | slot.is_v6_rest())) << i;
-            kinds.v6 |= u64::from(slot.is_v6()) << i;
+            kinds.v4 |= u64::from(slot.has_flow_v4()) << i;
+            kinds.v6 |= u64::from(slot.has_flow_v6()) << i;
             kinds.touching |= attempts::touches(slot) << i;
             kinds.probing |= probes::may_probe(slot) << i;
         }
@@ -327,13 +342,13 @@ impl<A: Family> Tables<A> {
     }
 
     /// Processes the packets that begin at these slots. Those in `touching` touch attempts, and those in `probing` may
-    /// be probes.
+    /// be probes. Those in `asking` have no flow.
     #[inline(always)]
     fn process(
         &mut self,
         chunk: &[Slot],
         packets: impl Iterator<Item = usize> + Clone,
-        [touching, probing]: [u64; 2],
+        [touching, probing, asking]: [u64; 3],
         common: &mut Common,
     ) {
         for i in packets.clone() {
@@ -371,8 +386,8 @@ impl<A: Family> Tables<A> {
         if resets != 0 && common.probing != 0 {
             self.process_resets(chunk, packets.clone(), resets, common);
         }
-        if probing != 0 {
-            self.process_probes(chunk, probing, common);
+        if probing | asking != 0 {
+            self.process_probes(chunk, probing, asking, common);
         }
     }
 
@@ -396,7 +411,7 @@ impl<A: Family> Tables<A> {
             if counted == 2 + packets.clone().filter(is_behind).count() as u64 {
                 let key = A::probe_key(chunk, i, Probe::Ack, true);
                 let table = &mut self.probes[usize::from(chunk[i].partition())];
-                probes::step(table, &common.run, &key, Event::Refusal, chunk[i].time_ns());
+                probes::step(table, &common.run, &key, Probe::Ack, Event::Refusal, chunk[i].time_ns());
             }
         }
     }
@@ -436,10 +451,13 @@ impl<A: Family> Tables<A> {
         flows.flow(&common.run, &A::flow_key(chunk, i), slot.flow_hash(), number, || probes::begin(slot))
     }
 
-    /// Processes those packets in `probing` that are probes, or answer one.
+    /// Processes those packets in `probing` and `asking` that are probes, or answer one.
     #[inline(always)]
-    fn process_probes(&mut self, chunk: &[Slot], probing: u64, common: &mut Common) {
+    fn process_probes(&mut self, chunk: &[Slot], probing: u64, asking: u64, common: &mut Common) {
         let (mut probes, mut answers) = (0_u64, 0_u64);
+        for i in bits(asking) {
+            *(if probes::question(&chunk[i]) == Event::Probe { &mut probes } else { &mut answers }) |= 1 << i;
+        }
         for i in bits(probing) {
             let to_many = A::is_to_many(chunk, i);
             let Some(event) = probes::event(self.flow(chunk, i, common), &chunk[i], to_many) else {
@@ -451,9 +469,10 @@ impl<A: Family> Tables<A> {
         }
         for i in bits(probes | answers) {
             let event = if probes >> i & 1 != 0 { Event::Probe } else { Event::Answer };
-            let key = A::probe_key(chunk, i, probes::kind(&chunk[i]), event == Event::Answer);
+            let probe = probes::kind(&chunk[i]);
+            let key = A::probe_key(chunk, i, probe, event == Event::Answer);
             let table = &mut self.probes[usize::from(chunk[i].partition())];
-            probes::step(table, &common.run, &key, event, chunk[i].time_ns());
+            probes::step(table, &common.run, &key, probe, event, chunk[i].time_ns());
         }
     }
 
@@ -521,13 +540,17 @@ impl<A: Family> Tables<A> {
                     continue;
                 }
                 if let Some(time_ns) = entry.value.failed() {
-                    probe_groups.add((probe, source, destination), time_ns, || destination.ip());
+                    if probe.has_port() {
+                        probe_groups.add((probe, source, destination), time_ns, || destination.ip());
+                    }
                     if probe.counts_hosts() {
                         common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
                     }
-                } else {
-                    probe_groups.add_answered((probe, source, destination));
-                    A::answered(result).push((source, port));
+                } else if entry.value.is_answered() {
+                    if probe.has_port() {
+                        probe_groups.add_answered((probe, source, destination), probe.outweighed());
+                    }
+                    A::answered(result).push((probe, source, port));
                 }
             }
             for mut entry in std::mem::take(sources).iter().copied() {

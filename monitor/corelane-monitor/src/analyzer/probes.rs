@@ -1,4 +1,5 @@
-//! Probes other than a SYN: segments with flags that no stack sends, and UDP datagrams without an answer.
+//! Probes other than a SYN: segments with flags that no stack sends, and questions without an answer, by UDP and by
+//! protocols without ports.
 //!
 //! A probe has the key (kind, source, destination, destination port). A key counts once, at the time of its earliest
 //! probe. Only packets of the address pair are examined, in the order of the file.
@@ -23,7 +24,16 @@
 //! 4. A group of UDP keys is no scan if one key of five or more was answered: resolvers and peer-to-peer programs meet
 //!    many hosts that have gone away, but also some that have not.
 //!
+//! 5. What asks by another protocol than TCP and UDP ([`Question`]) has no flow: its type says whether it asks or
+//!    answers. The key of SCTP, a ping or ARP has failed unless an answer comes back, as that of UDP; a group by SCTP is
+//!    none by rule 4, one by ping or ARP if as many are answered as fail. An IP protocol has failed at once.
+//! 6. A key of ARP has failed only if it was asked for again within [`AGAIN_NS`]. The answer goes to the one that asks,
+//!    and a tap that sees questions alone would take every router for a scanner. One that was answered does not ask
+//!    again so soon.
+//!
 //! Memory: two bits in the flow of a UDP conversation, and one entry for each key that asked.
+//!
+//! [`Question`]: corelane_net::decode::Question
 
 use super::flows::Flow;
 use crate::key::Key;
@@ -72,6 +82,21 @@ pub(crate) fn may_probe(slot: &Slot) -> u64 {
     PROBING >> (slot.flags() & FLAGS) & 1
 }
 
+/// A question of ARP is asked again within this time, in nanoseconds, if it was not answered …
+const AGAIN_NS: u64 = 60_000_000_000;
+/// … and after this, or it is one packet that was captured twice.
+const APART_NS: u64 = 50_000_000;
+
+/// Whether a key of this kind fails only when it is asked for again.
+pub(crate) fn is_asked_again(probe: Probe) -> bool {
+    probe == Probe::Arp
+}
+
+/// Whether the second question is asked again so long after the first.
+pub(crate) fn is_again(first_ns: u64, second_ns: u64) -> bool {
+    (APART_NS..=AGAIN_NS).contains(&second_ns.saturating_sub(first_ns))
+}
+
 /// The effect of a packet on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -81,9 +106,17 @@ pub(crate) enum Event {
     Refusal,
 }
 
-/// The kind of a packet that [`may_probe`].
+/// What a packet without a flow does to its key.
+pub(crate) fn question(slot: &Slot) -> Event {
+    if slot.flags() == 0 { Event::Probe } else { Event::Answer }
+}
+
+/// The kind of a packet that [`may_probe`], or has no flow.
 #[inline(always)]
 pub(crate) fn kind(slot: &Slot) -> Probe {
+    if slot.has_no_flow() {
+        return Probe::of_number(slot.protocol().into()).unwrap_or(Probe::Ping);
+    }
     of_flags(slot.flags()).filter(|_| slot.protocol() != UDP).unwrap_or(Probe::Udp)
 }
 
@@ -175,9 +208,11 @@ enum State {
     /// The entry was made this moment.
     #[default]
     New,
-    /// No datagram came back.
+    /// It was asked for once, which says nothing yet.
+    Once,
+    /// No answer came back.
     Failed,
-    /// A datagram came back.
+    /// An answer came back.
     Answered,
 }
 
@@ -199,13 +234,18 @@ impl Probed {
     pub(crate) fn failed(&self) -> Option<u64> {
         (self.state == State::Failed).then_some(self.time)
     }
+
+    pub(crate) fn is_answered(&self) -> bool {
+        self.state == State::Answered
+    }
 }
 
-/// Takes one event of the key.
+/// Takes one event of the key of a probe of this kind.
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Probed, A>,
     run: &Run,
     key: &K,
+    probe: Probe,
     event: Event,
     time: u64,
 ) {
@@ -214,6 +254,11 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         Event::Probe | Event::Refusal => {
             let probed = table.entry(run, key, hash);
             match probed.state {
+                State::New if is_asked_again(probe) => *probed = Probed { time, state: State::Once },
+                State::Once if is_again(probed.time, time) => probed.state = State::Failed,
+                State::Once => {
+                    probed.time = if time > probed.time.saturating_add(AGAIN_NS) { time } else { probed.time }
+                }
                 State::New => *probed = Probed { time, state: State::Failed },
                 State::Failed => probed.time = probed.time.min(time),
                 State::Answered => {}

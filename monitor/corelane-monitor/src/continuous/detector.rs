@@ -121,9 +121,11 @@ enum Asking {
     /// The entry was made this moment.
     #[default]
     New,
-    /// No datagram came back yet.
+    /// It was asked for once, which says nothing yet.
+    Once,
+    /// No answer came back yet.
     Waiting,
-    /// A datagram came back.
+    /// An answer came back.
     Answered,
     /// What became of it was reported.
     Reported,
@@ -328,24 +330,35 @@ fn is_v6(slots: &[Slot]) -> bool {
 struct Chunk<'a> {
     slots: &'a [Slot],
     behind: &'a [Slot],
-    /// Packets, by their first slots.
+    /// Packets with a flow, by their first slots.
     packets: u64,
+    /// Packets without one.
+    asking: u64,
     /// Those that touch attempts.
     touching: u64,
     /// Those that may be probes.
     probing: u64,
 }
 
+/// The first slots of the packets in so many slots.
+#[inline(always)]
+const fn bits_of_first<A: Family>(len: usize) -> u64 {
+    let all = if A::SLOTS == 1 { u64::MAX } else { u64::MAX / 3 };
+    if len == 0 { 0 } else { all & u64::MAX >> (CHUNK - len) }
+}
+
 impl<'a> Chunk<'a> {
     #[inline(always)]
     fn first<A: Family>(slots: &'a [Slot]) -> Self {
         let (slots, behind) = slots.split_at(slots.len().min(CHUNK));
-        let mut chunk = Chunk { slots, behind, packets: 0, touching: 0, probing: 0 };
+        let mut chunk = Chunk { slots, behind, packets: 0, asking: 0, touching: 0, probing: 0 };
         for (i, slot) in slots.iter().enumerate().step_by(A::SLOTS) {
-            chunk.packets |= 1 << i;
+            chunk.packets |= u64::from(!slot.has_no_flow()) << i;
             chunk.touching |= attempts::touches(slot) << i;
             chunk.probing |= probes::may_probe(slot) << i;
         }
+        chunk.asking = bits_of_first::<A>(slots.len()) & !chunk.packets;
+        chunk.touching &= chunk.packets;
         chunk
     }
 }
@@ -429,7 +442,7 @@ impl<A: Family> Tables<A> {
     /// at once, and the order of packets matters to none but their own table.
     #[inline(always)]
     fn chunk(&mut self, chunk: &Chunk<'_>, common: &mut Common) {
-        let Chunk { slots: chunk, packets, touching, probing, .. } = *chunk;
+        let Chunk { slots: chunk, packets, asking, touching, probing, .. } = *chunk;
         common.counts.packets += u64::from(packets.count_ones());
         let (mut probes, mut answers, mut refusals) = (0_u64, 0_u64, 0_u64);
         for i in bits(packets) {
@@ -439,6 +452,9 @@ impl<A: Family> Tables<A> {
                 Some(Event::Answer) => answers |= 1 << i,
                 Some(Event::Refusal) => refusals |= 1 << i,
             }
+        }
+        for i in bits(if common.settings.probes { asking } else { 0 }) {
+            *(if probes::question(&chunk[i]) == Event::Probe { &mut probes } else { &mut answers }) |= 1 << i;
         }
         let event = |i: usize| match () {
             () if probes >> i & 1 != 0 => Event::Probe,
@@ -556,7 +572,7 @@ impl<A: Family> Tables<A> {
             // Not a minute after it was sent, as others.
             Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Rejected))),
             Asking::Answered => unreported.push((*key, Verdict::Answered)),
-            Asking::New | Asking::Reported => {}
+            Asking::New | Asking::Once | Asking::Reported => {}
         });
         if evicted > 0 {
             self.evicted(partition, evicted, unreported, time_ns, common);
@@ -595,7 +611,7 @@ impl<A: Family> Tables<A> {
         if event == Event::Answer {
             if let Some(position) = table.find(&key, hash)
                 && let asked = table.value_at(position)
-                && asked.state == Asking::Waiting
+                && matches!(asked.state, Asking::Once | Asking::Waiting)
             {
                 asked.state = Asking::Answered;
             }
@@ -605,12 +621,17 @@ impl<A: Family> Tables<A> {
         let table = &mut self.probes[usize::from(slot.partition())];
         let asked = table.entry(&common.run, &key, hash);
         let is_over = asked.state == Asking::Reported && common.forgets(asked.time);
+        let time = slot.time_ns();
         if asked.state != Asking::New && !is_over {
+            if asked.state == Asking::Once && probes::is_again(asked.time, time) {
+                asked.state = Asking::Waiting;
+            }
             return;
         }
-        let time = slot.time_ns();
-        if slot.protocol() == UDP {
-            *asked = Asked { time, state: Asking::Waiting };
+        let probe = A::tried(&key).probe.filter(|probe| probe.waits());
+        if let Some(probe) = probe {
+            let state = if probes::is_asked_again(probe) { Asking::Once } else { Asking::Waiting };
+            *asked = Asked { time, state };
             let tables = &mut self.probes;
             self.probes_due.add(judged(time), slot.partition(), key, |step, partition, key| {
                 probe_due(&mut tables[usize::from(partition)], key, step, common).is_some()
@@ -648,6 +669,12 @@ impl<A: Family> Tables<A> {
             for (partition, key) in &keys {
                 let table = &mut self.probes[usize::from(*partition)];
                 let Some((asked, verdict)) = probe_due(table, key, step, common) else { continue };
+                let Some(verdict) = verdict else {
+                    if let Some(position) = table.find(key, key.hash(&common.run.keys)) {
+                        table.remove_at(&common.run.keys, position);
+                    }
+                    continue;
+                };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 *asked = Asked { time, state: Asking::Reported };
                 common.send::<A>(key, time, verdict, self.again[usize::from(*partition)]);
@@ -670,21 +697,22 @@ fn attempt_due<'a, K: Key, A: Copy + Default + Zeroable>(
     (attempt.is_open() && step_of(attempt.deadline(&common.settings)) == step).then_some(attempt)
 }
 
-/// The UDP key that is judged at the end of this step, and the verdict.
+/// The key of probes that is judged at the end of this step, and the verdict, if there is one.
 fn probe_due<'a, K: Key, A: Copy + Default + Zeroable>(
     table: &'a mut Table<K, Asked, A>,
     key: &K,
     step: u64,
     common: &Common,
-) -> Option<(&'a mut Asked, Verdict)> {
+) -> Option<(&'a mut Asked, Option<Verdict>)> {
     let position = table.find(key, key.hash(&common.run.keys))?;
     let asked = table.value_at(position);
     if judged(asked.time) != step {
         return None;
     }
     let verdict = match asked.state {
-        Asking::Waiting => Verdict::Failed(Failure::Unanswered),
-        Asking::Answered => Verdict::Answered,
+        Asking::Once => None,
+        Asking::Waiting => Some(Verdict::Failed(Failure::Unanswered)),
+        Asking::Answered => Some(Verdict::Answered),
         Asking::New | Asking::Reported => return None,
     };
     Some((asked, verdict))

@@ -61,9 +61,6 @@ pub enum ScanState {
 
 /// The most pairs of hosts whose tunnels are known.
 const MOST_TUNNELS: usize = 1 << 16;
-/// The failures that one answer outweighs.
-const FAILURES_TO_ONE: usize = groups::ONE_OF as usize - 1;
-
 /// The failures of a group that its own cost includes …
 const FEW: usize = 4;
 /// … and those that cost as much as another group.
@@ -330,7 +327,7 @@ impl Scans {
         let (host, port) = (Target::Host(report.destination()), Target::Port(port));
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
             match report.content() {
-                Content::Failed(Some(probe)) if matches!(target, Target::Port(_)) && !probe.counts_hosts() => {}
+                Content::Failed(Some(probe)) if !counts(target, probe) => {}
                 Content::Failed(probe) => {
                     let tunnel = self.tunnels.of(source, report.destination(), step_of(time_ns));
                     let through =
@@ -348,7 +345,7 @@ impl Scans {
                 }
                 Content::Answered(probe) => {
                     if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
-                        group.answered(time_ns, threshold);
+                        group.answered(time_ns, threshold, outweighed(Some(probe)));
                     }
                 }
                 Content::Sent { .. } => {}
@@ -395,7 +392,7 @@ impl Scans {
         if group.through.is_none() {
             group.through = through.map(Box::new);
         }
-        if group.failures.len() <= FAILURES_TO_ONE * group.answers.len() {
+        if group.failures.len() <= outweighed(key.1) * group.answers.len() {
             return Failed::Known;
         }
         if group.failures.len() <= threshold {
@@ -588,6 +585,16 @@ fn give_out(mut events: Vec<ScanEvent>, news: impl FnMut(ScanEvent)) {
     events.into_iter().for_each(news);
 }
 
+/// Whether a failed probe of this kind counts for the hosts of a port, or the ports of a host.
+fn counts(target: Target, probe: Probe) -> bool {
+    if matches!(target, Target::Port(_)) { probe.counts_hosts() } else { probe.has_port() }
+}
+
+/// The failures that one answer to a probe of this kind outweighs.
+fn outweighed(probe: Option<Probe>) -> usize {
+    probe.map_or(1, Probe::outweighed) as usize
+}
+
 /// The order in which the reports of a step count.
 fn order(report: &StateReport) -> impl Ord + use<> {
     let is_answer = matches!(report.content(), Content::Answered(_));
@@ -620,7 +627,7 @@ impl Group {
             Target::Block => Alert::Block { source, count, time_ns },
         };
         // The first may have been judged early, when there was no room.
-        let late_ns = if probe == Some(Probe::Udp) { UDP_FAILS_NS } else { 0 };
+        let late_ns = if probe.is_some_and(Probe::waits) { UDP_FAILS_NS } else { 0 };
         let first_ns = first_ns.saturating_sub(late_ns).min(time_ns);
         let tunnel = self.through.as_ref().map(|through| through.tunnel);
         Some(ScanEvent { probe, scan, first_ns, distinct, tunnel, state })
@@ -642,13 +649,13 @@ impl Group {
         }
     }
 
-    fn answered(&mut self, time_ns: u64, threshold: usize) {
+    fn answered(&mut self, time_ns: u64, threshold: usize, outweighed: usize) {
         if self.failures.is_empty() {
             return;
         }
         self.answers.push_back(time_ns);
         // So many decide for all failures that there may be.
-        if self.answers.len() > threshold.saturating_add(1).div_ceil(FAILURES_TO_ONE) {
+        if self.answers.len() > threshold.saturating_add(1).div_ceil(outweighed) {
             self.answers.pop_front();
         }
     }

@@ -23,7 +23,8 @@ impl Report {
     /// Writes the scans, by SYNs and by other probes, as `alert` records of Suricata's EVE format, one JSON document a
     /// line.
     ///
-    /// A vertical scan has no `dest_port` and a horizontal one has no `dest_ip`, as there are many.
+    /// A vertical scan has no `dest_port` and a horizontal one has no `dest_ip`, as there are many. Pings and ARP have no
+    /// `dest_port` at all.
     pub fn write_eve(&self, mut out: impl Write) -> io::Result<()> {
         let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
         scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));
@@ -97,7 +98,7 @@ struct EveScan {
 
 impl EveRecord {
     fn new(alert: &Alert, probe: Option<Probe>, state: Option<ScanState>) -> Self {
-        let (dest_ip, dest_port) = (alert.destination(), alert.port());
+        let dest_port = alert.port().filter(|_| probe.is_none_or(Probe::has_port));
         let number = probe.map_or(0, Probe::number);
         let signature_id = match alert {
             Alert::Vertical { .. } => SIGNATURES + 2 * number,
@@ -111,7 +112,8 @@ impl EveRecord {
         };
         let by = match probe {
             None => "TCP port".to_owned(),
-            Some(Probe::Udp) => "UDP port".to_owned(),
+            Some(probe @ (Probe::Udp | Probe::Sctp)) => format!("{probe} port"),
+            Some(probe @ (Probe::Ping | Probe::Arp | Probe::Protocol)) => probe.to_string(),
             Some(probe) => format!("TCP {probe}"),
         };
         let signature = format!("CORELANE SCAN {} {by} scan", alert.kind());
@@ -119,9 +121,9 @@ impl EveRecord {
             timestamp: Timestamp::of(last_ns.unwrap_or(alert.time_ns())).eve().escape_ascii().to_string(),
             event_type: "alert",
             src_ip: alert.source(),
-            dest_ip,
+            dest_ip: alert.destination(),
             dest_port,
-            proto: if probe == Some(Probe::Udp) { "UDP" } else { "TCP" },
+            proto: probe.map_or("TCP", |probe| probe.carrier(alert.source().is_ipv6())),
             tunnel: None,
             alert: EveAlert {
                 action: "allowed",

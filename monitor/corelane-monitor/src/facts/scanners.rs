@@ -124,6 +124,10 @@ impl ScanDetails {
             return;
         }
         self.answered += 1;
+        // Of the others nothing is a port.
+        if probe.is_some_and(|probe| probe != Probe::Udp) {
+            return;
+        }
         self.open.insert(Opened { host, port: Port { is_tcp: probe != Some(Probe::Udp), number: port } });
         if self.open.len() > OPEN {
             self.open.pop_last();

@@ -25,11 +25,13 @@ use crate::source::LINE;
 use crate::state_report::{StateReport, TOGETHER};
 use crate::steps::{STEP_NS, begin_of, ends_with, step_of};
 use crate::talkers::Talkers;
-use crate::through::{Passages, Through};
+use crate::through::{Passages, Through, hosts};
 use corelane::prefetch_read;
 use corelane_net::capture::LinkType;
 use corelane_net::conversation::{Partition, Side};
-use corelane_net::decode::{Datagram, NoPacket, TCP, Transport, Vlans, datagram_at, transport};
+use corelane_net::decode::{
+    Datagram, NoPacket, Question, TCP, Transport, Vlans, arp_at, datagram_at, question, transport,
+};
 use std::vec::Drain;
 
 /// What a stage has found, for the output stage.
@@ -361,12 +363,13 @@ impl<'a> Stage<'a> {
         self.passed = Key::packet(number, 0);
         let Frame { network, outermost, .. } = *frame;
         let Ok(mut datagram) = datagram_at(frame.data, network, frame.wire_len) else {
-            self.malformed += 1;
+            self.without_ip(frame);
             return;
         };
         if outermost != network {
             datagram.outermost = frame.data.get(usize::from(outermost)..).unwrap_or_default();
-            self.through(frame, &datagram, transport(&datagram));
+            let hosts = hosts(transport(&datagram), || question(&datagram));
+            self.through(frame, &datagram, hosts);
         }
         datagram.vlans = Vlans::of(frame.link, frame.data, outermost);
         let now_ns = self.now(frame.time_ns);
@@ -377,7 +380,7 @@ impl<'a> Stage<'a> {
         if datagram.fragment.is_some() {
             return self.fragment(number, frame, &datagram);
         }
-        self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, transport(&datagram));
+        self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, transport(&datagram), || question(&datagram));
         if self.inspection.payload {
             self.converse(number, frame, frame.wire_len, 1, &datagram);
         }
@@ -389,15 +392,16 @@ impl<'a> Stage<'a> {
     fn fragment(&mut self, number: u64, frame: &Frame<'_>, datagram: &Datagram<'_>) {
         let found = transport(datagram);
         if found != Err(NoPacket::Malformed) {
-            self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, found);
+            self.detect(frame.time_ns, frame.wire_len, datagram.is_v4, found, || question(datagram));
         }
         let mut buffer = std::mem::take(&mut self.buffer);
         let now_ns = self.now(frame.time_ns);
         let partition = &mut self.cell(frame.partition).partition;
         if let Some(whole) = partition.fragment(now_ns, frame.wire_len, datagram, &mut buffer) {
             if let Some(found) = whole.transport() {
-                self.through(frame, datagram, found);
-                self.detect(frame.time_ns, whole.wire_len, datagram.is_v4, found);
+                let question = whole.question();
+                self.through(frame, datagram, hosts(found, || question));
+                self.detect(frame.time_ns, whole.wire_len, datagram.is_v4, found, || question);
             }
             if self.inspection.payload {
                 self.converse(number, frame, whole.wire_len, whole.frames, &whole.datagram);
@@ -407,12 +411,21 @@ impl<'a> Stage<'a> {
     }
 
     /// Notes through which tunnels a packet came, if it did.
-    fn through(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>, found: Result<Transport<u128>, NoPacket>) {
-        if let Ok(packet) = found
+    fn through(&mut self, frame: &Frame<'_>, datagram: &Datagram<'_>, hosts: Option<(u128, u128)>) {
+        if let Some((source, destination)) = hosts
             && !datagram.outermost.is_empty()
         {
             let now_ns = self.now(frame.time_ns);
-            self.passages.see(frame.partition, datagram.is_v4, &packet, now_ns, datagram.outermost);
+            self.passages.see(frame.partition, (source, destination, datagram.is_v4), now_ns, datagram.outermost);
+        }
+    }
+
+    /// A frame of ARP that asks or answers, or one whose IP header is wrong behind the addresses.
+    #[cold]
+    fn without_ip(&mut self, frame: &Frame<'_>) {
+        match arp_at(frame.data, frame.network) {
+            Some(question) => self.slots([Slot::question_v4(&self.keys, frame.time_ns, frame.wire_len, &question)]),
+            None => self.malformed += 1,
         }
     }
 
@@ -438,10 +451,26 @@ impl<'a> Stage<'a> {
 
     /// Counts a packet, and gives the scan detector what it needs of it.
     #[inline]
-    fn detect(&mut self, time_ns: u64, wire_len: u32, is_v4: bool, found: Result<Transport<u128>, NoPacket>) {
+    fn detect(
+        &mut self,
+        time_ns: u64,
+        wire_len: u32,
+        is_v4: bool,
+        found: Result<Transport<u128>, NoPacket>,
+        question: impl FnOnce() -> Option<Question<u128>>,
+    ) {
         let packet = match found {
             Ok(packet) => packet,
-            Err(NoPacket::Other) => return,
+            Err(NoPacket::Other) => {
+                match question() {
+                    Some(question) if is_v4 => {
+                        self.slots([Slot::question_v4(&self.keys, time_ns, wire_len, &question.to_v4())])
+                    }
+                    Some(question) => self.slots(Slot::question_v6(&self.keys, time_ns, wire_len, &question)),
+                    None => {}
+                }
+                return;
+            }
             Err(NoPacket::Malformed) => {
                 self.malformed += 1;
                 return;

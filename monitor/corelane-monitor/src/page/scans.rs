@@ -44,13 +44,16 @@ pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
         (_, Some(most)) => html!(page, "up to " {plural(most, "port")} " of " {plural(hosts.len() as u64, "host")}),
         (_, None) => {}
     }
-    let across: BTreeSet<_> = stories().filter_map(|story| horizontal(&story.scan)).collect();
-    if let Some(most) = most(&|scan| horizontal(scan).is_some()) {
+    let has_port = |story: &&Story| story.probe.is_none_or(Probe::has_port);
+    let across: BTreeSet<_> = stories().filter(has_port).filter_map(|story| horizontal(&story.scan)).collect();
+    if let Some(most) = most(&|scan| horizontal(scan).is_some()).filter(|_| across.is_empty()) {
+        html!(page, {if by_host.is_some() { ", and " } else { "" }} {plural(most, "host")});
+    } else if let Some(most) = most(&|scan| horizontal(scan).is_some()) {
         let (s, up_to) = if across.len() == 1 { ("", "") } else { ("s", "up to ") };
         html!(page, {if by_host.is_some() { ", and " } else { "" }} "port" {s} " " {list(across.iter())} " of " {up_to}
             {plural(most, "host")});
     }
-    if hosts.is_empty() && across.is_empty() {
+    if hosts.is_empty() && most(&|scan| horizontal(scan).is_some()).is_none() {
         html!(page, {plural(scanner.ports, "port")} " of " {plural(scanner.rows.len() as u64, "host")});
     }
     let Span(first, last) = details.span;
@@ -87,7 +90,7 @@ pub(super) fn write(page: &mut Html, sight: &Sight<'_>) {
     let facts = sight.facts;
     page.raw(
         "<h2 id=\"scans\">Scans</h2><p class=\"soft\">Looked for: attempts to connect by TCP, and probes by UDP and by \
-         odd flags (FIN, NULL, Xmas and others); not pings (ICMP) and not ACK segments.</p>",
+         odd flags (FIN, NULL, Xmas and others), by SCTP, and sweeps by ping and by ARP.</p>",
     );
     if facts.stories.is_empty() {
         page.raw(
@@ -147,14 +150,29 @@ fn failures(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     }
     if details.probes > 0 {
         let kinds: Vec<_> = scanner.probes.iter().flatten().copied().collect();
-        let protocol = match &kinds[..] {
-            [Probe::Udp] => "udp",
-            kinds if kinds.contains(&Probe::Udp) => "(tcp or udp)",
-            _ => "tcp",
+        let protocols: BTreeSet<_> = kinds.iter().map(|&kind| filter(Some(kind), source)).collect();
+        let protocols = Vec::from_iter(protocols);
+        let protocol = match protocols[..] {
+            [one] => one.to_owned(),
+            _ => format!("({})", protocols.join(" or ")),
         };
-        write(page, &plural(details.probes, "failed probe"), protocol);
+        write(page, &plural(details.probes, "failed probe"), &protocol);
         let kinds: Vec<_> = kinds.iter().map(Probe::to_string).collect();
         html!(page, " by " {kinds.join(", ")});
+    }
+}
+
+/// What tcpdump calls the protocol of these probes.
+fn filter(probe: Option<Probe>, source: IpAddr) -> &'static str {
+    match (probe, source) {
+        (Some(Probe::Udp), _) => "udp",
+        (Some(Probe::Ping), IpAddr::V4(_)) => "icmp",
+        (Some(Probe::Ping), IpAddr::V6(_)) => "icmp6",
+        (Some(Probe::Arp), _) => "arp",
+        (Some(Probe::Protocol), IpAddr::V4(_)) => "ip",
+        (Some(Probe::Protocol), IpAddr::V6(_)) => "ip6",
+        (Some(Probe::Sctp), _) => "sctp",
+        _ => "tcp",
     }
 }
 
@@ -170,6 +188,7 @@ fn fates_of(probe: Option<Probe>, details: &ScanDetails) -> Vec<String> {
                 .collect()
         }
         Some(Probe::Udp) => vec!["no data back".to_owned()],
+        Some(Probe::Ping | Probe::Arp | Probe::Sctp) => vec![format!("{} answered", grouped(details.answered))],
         Some(_) => Vec::new(),
     }
 }
@@ -218,14 +237,19 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
         page.raw("<td>");
         address(page, scan.source());
         html!(page, "</td><td class=\"w\">" {scan.kind()} " " {by(*probe)} "</td>");
-        let protocol = if *probe == Some(Probe::Udp) { "udp" } else { "tcp" };
-        let condition = format!(".src_ip == \"{}\" and .proto == \"{}\"", scan.source(), protocol.to_ascii_uppercase());
+        let protocol = filter(*probe, scan.source());
+        let carrier = probe.map_or("TCP", |probe| probe.carrier(scan.source().is_ipv6()));
+        let condition = format!(".src_ip == \"{}\" and .proto == \"{carrier}\"", scan.source());
         let (filter, condition) = match *scan {
             Alert::Vertical { source, destination, .. } => {
                 page.raw("<td class=\"w\">");
                 address(page, destination);
                 let condition = format!("{condition} and .dest_ip == \"{destination}\"");
                 (format!("{protocol} and host {source} and host {destination}"), condition)
+            }
+            Alert::Horizontal { source, .. } if probe.is_some_and(|probe| !probe.has_port()) => {
+                page.raw("<td class=\"w\">many hosts");
+                (format!("host {source} and {protocol}"), condition)
             }
             Alert::Horizontal { source, port, .. } => {
                 html!(page, "<td class=\"w\" data-v=\"" {port} "\">port <i>" {port} "</i>");
@@ -236,9 +260,8 @@ fn table(page: &mut Html, sight: &Sight<'_>) {
                 (format!("host {source} and {protocol}"), condition)
             }
         };
-        let unit = if matches!(scan, Alert::Horizontal { .. }) { "host" } else { "port" };
         html!(page, "</td><td class=\"r\" data-v=\"" {scan.count()} "\">");
-        key(page, &plural(scan.count(), unit), &sight.commands.attempts(&filter, &condition));
+        key(page, &plural(scan.count(), scan.unit(*probe)), &sight.commands.attempts(&filter, &condition));
         for fate in fates_of(*probe, details) {
             html!(page, "<br><span class=\"soft\">" {fate} "</span>");
         }

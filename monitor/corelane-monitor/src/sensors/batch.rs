@@ -10,7 +10,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 4 | `CLB`, version 2 |
+//! | 4 | `CLB`, version 3 |
 //! | 1 | 1: more batches of this time follow; 2: the sensor's run has ended |
 //! | 1 + n | the sensor's name |
 //! | 8, 8 | epoch, later for each run; sequence in it, from 0 |
@@ -22,10 +22,11 @@
 //! A failure in a section is a byte of flags, then what differs from the one before: source, destination, port (in
 //! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
-//! that was rejected, 2 to 8 a failed probe of a kind from 1 on, 12 a UDP port that answered. 15 is no failure but
-//! the tunnel between this source and destination, and stands before their failures: there is no port, and behind the
-//! time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol
-//! and the depth.
+//! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
+//! kind of a probe that was answered, or 32 and the kind of one that was judged early. 15 is no failure but the tunnel
+//! between this source and destination, and stands before their failures: there is no port, and behind the time 38
+//! bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the
+//! depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
@@ -37,7 +38,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The version of the format.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The most bytes of a batch; a sensor makes several of more. NATS takes messages of 1 MiB, unless told otherwise.
 pub const MOST_BYTES: usize = 512 << 10;
 
@@ -56,9 +57,11 @@ const SAME_SOURCE: u8 = 1 << 1;
 const SAME_DESTINATION: u8 = 1 << 2;
 /// … and the port.
 const SAME_PORT: u8 = 1 << 3;
-/// The shift of what became of it: 0 and 1 are a SYN that was unanswered or rejected, then come probes by their kinds,
-/// first failed and then answered ones.
+/// The shift of what became of it: 0 and 1 are a SYN that was unanswered or rejected, then come failed probes by their
+/// kinds.
 const OUTCOME: u32 = 4;
+/// In place of what became of it: the next byte says so.
+const MORE_OUTCOME: u8 = 14;
 /// In place of what became of it: the tunnel between source and destination.
 const THROUGH: u8 = 15;
 
@@ -189,28 +192,31 @@ fn order(report: &StateReport) -> impl Ord + use<> {
     (hosts(report.source(), report.destination()), report.time_ns(), report.port(), outcome)
 }
 
-/// A datagram that was judged early. It takes the number of a FIN probe that was answered, which is none.
-const EARLY: u8 = 9;
+/// In front of the number of a kind whose probe was answered: a byte of its own.
+const ANSWERED: u8 = 16;
+/// The same of one that was judged early.
+const EARLY: u8 = 32;
 
 fn outcome(report: &StateReport) -> Option<u8> {
     match report.content() {
         Content::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
-        Content::Failed(Some(Probe::Udp)) if report.failure() == Failure::Rejected => Some(EARLY),
+        Content::Failed(Some(probe)) if report.failure() == Failure::Rejected => Some(EARLY + probe.number() as u8),
         Content::Failed(Some(probe)) => Some(1 + probe.number() as u8),
-        Content::Answered(probe) => Some(8 + probe.number() as u8),
+        Content::Answered(probe) => Some(ANSWERED + probe.number() as u8),
         Content::Sent { .. } => None,
     }
 }
 
 fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
-    let probe = |number: u8| Probe::of_number(number.into()).map(Some);
+    let probe = |number: u8| Probe::of_number(number.into());
+    let waits = |number: u8| probe(number).filter(|probe| probe.waits());
     const UNANSWERED: Verdict = Verdict::Failed(Failure::Unanswered);
     match outcome {
         0 => Some((None, UNANSWERED)),
         1 => Some((None, Verdict::Failed(Failure::Rejected))),
-        2..=8 => Some((probe(outcome - 1)?, UNANSWERED)),
-        EARLY => Some((Some(Probe::Udp), Verdict::Failed(Failure::Rejected))),
-        _ => Some((probe(outcome - 8)?, Verdict::Answered)),
+        2..ANSWERED => Some((Some(probe(outcome - 1)?), UNANSWERED)),
+        ANSWERED..EARLY => Some((Some(waits(outcome - ANSWERED)?), Verdict::Answered)),
+        _ => Some((Some(waits(outcome - EARLY)?), Verdict::Failed(Failure::Rejected))),
     }
 }
 
@@ -267,7 +273,7 @@ fn head(header: &Header, count: usize) -> Vec<u8> {
 }
 
 /// The most bytes of a report.
-const REPORT: usize = 1 + 16 + 16 + 2 + 10;
+const REPORT: usize = 2 + 16 + 16 + 2 + 10;
 /// The bytes of a tunnel.
 const TUNNEL: usize = 16 + 16 + 2 + 2 + 1 + 1;
 /// Room for all but sections.
@@ -329,7 +335,10 @@ fn write(ends: Ends, at_ns: u64, outcome: u8, last: &mut Option<Ends>, time_ns: 
     let same_port = port.is_some() && alike.is_some_and(|last| last.2 == port);
     let flags = [(is_v6, V6), (same_source, SAME_SOURCE), (same_destination, SAME_DESTINATION), (same_port, SAME_PORT)];
     let flags = flags.into_iter().filter(|(is, _)| *is).fold(0, |flags, (_, flag)| flags | flag);
-    bytes.push(flags | outcome << OUTCOME);
+    match outcome {
+        ANSWERED.. => bytes.extend([flags | MORE_OUTCOME << OUTCOME, outcome]),
+        _ => bytes.push(flags | outcome << OUTCOME),
+    }
     let mut address = |address: IpAddr| match address {
         IpAddr::V4(address) => bytes.extend(address.octets()),
         IpAddr::V6(address) => bytes.extend(address.octets()),
@@ -487,19 +496,23 @@ impl<'a> Input<'a> {
         let mut last: Option<(bool, u128, u128, Option<u16>)> = None;
         while self.at < self.bytes.len() {
             let flags = self.byte()?;
+            let outcome = match flags >> OUTCOME {
+                MORE_OUTCOME => self.byte().filter(|&outcome| outcome >= ANSWERED)?,
+                outcome => outcome,
+            };
             let is_v6 = flags & V6 != 0;
             let last_alike = last.filter(|last| last.0 == is_v6);
             let source = if flags & SAME_SOURCE != 0 { last_alike?.1 } else { self.address(is_v6)? };
             let destination = if flags & SAME_DESTINATION != 0 { last_alike?.2 } else { self.address(is_v6)? };
             let port = match flags & SAME_PORT {
-                0 if flags >> OUTCOME == THROUGH => None,
+                0 if outcome == THROUGH => None,
                 0 => Some(u16::from_le_bytes(self.array()?)),
                 _ => Some(last_alike?.3?),
             };
             let delta = self.varint()?;
             time_ns = time_ns.wrapping_add((delta >> 1) ^ (delta & 1).wrapping_neg());
             last = Some((is_v6, source, destination, port));
-            if flags >> OUTCOME == THROUGH {
+            if outcome == THROUGH {
                 let ip = |address: u128| match is_v6 {
                     true => Ipv6Addr::from_bits(address).into(),
                     false => IpAddr::from(Ipv4Addr::from_bits(address as u32)),
@@ -511,7 +524,7 @@ impl<'a> Input<'a> {
                 through.push(Through { source, destination, time_ns, tunnel });
                 continue;
             }
-            let (port, (probe, verdict)) = (port?, verdict(flags >> OUTCOME)?);
+            let (port, (probe, verdict)) = (port?, verdict(outcome)?);
             let report = match is_v6 {
                 true => StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict),
                 false => {
@@ -587,7 +600,10 @@ mod tests {
             (0..4_u8, any::<u8>()),
             prop_oneof![0..3_u16, any::<u16>()],
             time,
-            prop_oneof![0..8_u8, 9..15_u8],
+            prop_oneof![
+                0..13_u8,
+                (prop::sample::select(vec![4_u8, 8, 9, 11]), 1..3_u8).prop_map(|(kind, way)| 16 * way + kind)
+            ],
         );
         let one = one.prop_map(|(is_v6, ends, port, time_ns, outcome)| report(is_v6, ends, port, time_ns, outcome));
         prop::collection::vec(one, 0..200)
@@ -676,10 +692,10 @@ mod tests {
             (BatchError::NotABatch, BatchError::NotABatch, BatchError::NotABatch)
         );
         let mut other = whole.clone();
-        other[3] = 3;
+        other[3] = 4;
         assert_eq!(
             error(&other).to_string(),
-            "a batch of version 3, and this program reads version 2; update the older one"
+            "a batch of version 4, and this program reads version 3; update the older one"
         );
         // The report itself is its last bytes: its outcome is none.
         let mut other = whole.clone();

@@ -55,6 +55,15 @@ fn scans_by_other_probes_are_named_for_what_they_are() {
                 vec![vertical(Probe::Udp, "172.31.15.102", "198.124.152.15", 1001, 1_566_411_438_034_289_000)]
             }
             "scan-network-sweep.pcap" => vec![
+                ProbeScan {
+                    probe: Probe::Ping,
+                    scan: Alert::Horizontal {
+                        source: "10.20.0.110".parse().expect("an address"),
+                        port: 0,
+                        count: 241,
+                        time_ns: 1_321_019_195_378_100_000,
+                    },
+                },
                 sweep("192.168.10.11", 1001, 1_321_019_460_266_566_000),
                 sweep("192.168.10.53", 1001, 1_321_019_460_266_635_000),
                 sweep("192.168.10.54", 1001, 1_321_019_460_267_023_000),

@@ -17,4 +17,5 @@ mod reference;
 #[allow(dead_code, reason = "not all are needed everywhere")]
 #[path = "../support/runs.rs"]
 mod runs;
+mod sweeps;
 mod tunnelled;

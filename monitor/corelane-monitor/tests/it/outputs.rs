@@ -1,7 +1,7 @@
 //! JSON, timing, EVE and summary.
 
 use crate::packets::{Capture, SECOND, START, SYN, XMAS, tcp, udp};
-use corelane_monitor::{Alert, Counting, Report, Settings, Style, Timing};
+use corelane_monitor::{Alert, Counting, Probe, ProbeScan, Report, ScanEvent, ScanState, Settings, Style, Timing};
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -157,6 +157,44 @@ fn the_summary_has_a_table_for_each_kind_of_probe() {
         assert!(plain.contains(part), "{part} is missing:\n{plain}");
     }
     assert!(!plain.contains("none found"));
+}
+
+#[test]
+fn what_has_no_port_is_told_without_one() {
+    let source: std::net::IpAddr = "10.0.0.1".parse().unwrap();
+    let six = "2001:db8::9".parse().unwrap();
+    let hosts = |source, port| Alert::Horizontal { source, port, count: 30, time_ns: 0 };
+    let protocols = Alert::Vertical { source, destination: "10.0.0.2".parse().unwrap(), count: 40, time_ns: 0 };
+    let all = [
+        (Probe::Ping, hosts(source, 0), "ICMP", "ping", None),
+        (Probe::Ping, hosts(six, 0), "IPv6-ICMP", "ping", None),
+        (Probe::Arp, hosts(source, 0), "ARP", "ARP", None),
+        (Probe::Protocol, protocols, "IP", "IP protocol", None),
+        (Probe::Sctp, hosts(source, 0), "SCTP", "SCTP port", Some(0)),
+    ];
+    let lines =
+        ["ping scan by 10.0.0.1: 30 hosts", "ping scan by 2001:db8::9: 30 hosts", "ARP scan by 10.0.0.1: 30 hosts"];
+    let more = ["IP protocol scan of 10.0.0.2 by 10.0.0.1: 40 protocols", "SCTP scan of port 0 by 10.0.0.1: 30 hosts"];
+    let mut report = Report::default();
+    for ((probe, scan, proto, by, port), line) in all.into_iter().zip(lines.into_iter().chain(more)) {
+        let probe_scans = vec![ProbeScan { probe, scan: scan.clone() }];
+        report.probe_scans.extend(probe_scans.clone());
+        let eve = text(|out| Report { probe_scans, ..Report::default() }.write_eve(out));
+        let eve: Value = serde_json::from_str(&eve).unwrap();
+        let signature = format!("CORELANE SCAN {} {by} scan", scan.kind());
+        assert_eq!((&eve["proto"], &eve["alert"]["signature"]), (&json!(proto), &json!(signature)));
+        assert_eq!(eve.get("dest_port"), port.map(|port: u16| json!(port)).as_ref());
+        let (first_ns, distinct, tunnel, state) = (0, 30, None, ScanState::Found);
+        let event = ScanEvent { probe: Some(probe), scan, first_ns, distinct, tunnel, state };
+        assert!(event.to_string().contains(line), "{event}");
+    }
+    let summary = text(|out| report.write_summary(&Timing::default(), Style::default(), out));
+    for part in [
+        "Horizontal ping scans (2)\n  1970-01-01  source         hosts\n  00:00:00    10.0.0.1          30\n",
+        "Vertical IP protocol scans (1)\n  1970-01-01  source    host      protocols\n",
+    ] {
+        assert!(summary.contains(part), "{summary}");
+    }
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl Packet {
 /// Records in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Capture {
-    link: LinkType,
+    pub(crate) link: LinkType,
     pub(crate) records: Vec<(u64, Vec<u8>)>,
     at: usize,
 }

@@ -84,7 +84,7 @@ pub(super) fn ethernet(data: &[u8]) -> Network<'_> {
 }
 
 /// An EtherType, and what is behind its header.
-type Typed<'a> = (u16, &'a [u8]);
+pub(super) type Typed<'a> = (u16, &'a [u8]);
 
 #[inline(always)]
 fn ethernet_header(data: &[u8]) -> Option<Typed<'_>> {
@@ -105,8 +105,8 @@ fn cooked_2(data: &[u8]) -> Option<Typed<'_>> {
 }
 
 /// Calls `tag` with the tags of VLANs in front of what [`network`] finds, the outermost first. The EtherType behind
-/// all tags, if there is one.
-pub(super) fn vlan_tags(link: LinkType, data: &[u8], tag: impl FnMut(u16)) -> Option<u16> {
+/// all tags, if there is one, and what it names.
+pub(super) fn vlan_tags<'a>(link: LinkType, data: &'a [u8], tag: impl FnMut(u16)) -> Option<Typed<'a>> {
     let header = match link {
         LinkType::ETHERNET => ethernet_header(data),
         LinkType::LINUX_SLL => cooked(data),
@@ -114,13 +114,19 @@ pub(super) fn vlan_tags(link: LinkType, data: &[u8], tag: impl FnMut(u16)) -> Op
         _ => None,
     };
     let (kind, payload) = header?;
-    behind_tags(kind, payload, tag).map(|(kind, _)| kind)
+    behind_tags(kind, payload, tag)
 }
 
 /// Whether a frame in which there is no IP header is one of ARP.
 #[cold]
 pub fn is_arp(link: LinkType, data: &[u8]) -> bool {
-    vlan_tags(link, data, |_| ()) == Some(ARP)
+    arp(link, data).is_some()
+}
+
+/// The packet of ARP in a frame.
+#[cold]
+pub(super) fn arp(link: LinkType, data: &[u8]) -> Option<&[u8]> {
+    vlan_tags(link, data, |_| ()).filter(|(kind, _)| *kind == ARP).map(|(_, packet)| packet)
 }
 
 /// The family is in the order of the machine that captured, which may be another one than the file's.

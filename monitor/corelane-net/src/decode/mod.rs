@@ -14,6 +14,7 @@
 //! | file | what |
 //! |---|---|
 //! | `link.rs`, `ip.rs`, `transport.rs` | from the frame to its IP header; IP headers; TCP and UDP headers |
+//! | `question.rs` | what asks a host by another protocol |
 //! | `tunnel.rs` | from an IP header to one inside |
 //! | `vlans.rs` | the VLANs that a frame is in |
 //! | `decoded.rs`, `datagram.rs`, `packet.rs` | the results of `decode`, `datagram` and `packet` |
@@ -23,6 +24,7 @@ mod decoded;
 mod ip;
 mod link;
 mod packet;
+mod question;
 mod transport;
 mod tunnel;
 mod vlans;
@@ -31,6 +33,7 @@ pub use datagram::{Datagram, Fragment, NoDatagram, mapped};
 pub use decoded::{Decoded, Transport};
 pub use link::is_arp;
 pub use packet::{Located, NoPacket, Packet, datagram, datagram_at, locate, packet, transport};
+pub use question::{Asked, Question, arp, arp_at, question};
 pub use transport::{TCP, UDP, flags};
 pub use tunnel::{Closed, DEEPEST, Innermost, Tunnel, innermost};
 #[cfg(target_os = "linux")]
