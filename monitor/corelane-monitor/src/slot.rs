@@ -271,6 +271,7 @@ mod tests {
             protocol: TCP,
             flags: 0xff,
             hops: 31,
+            is_at_zero: false,
         };
         let keys = HashKeys::random();
         let slot = Slot::v4(&keys, 0xf123_4567_89ab_cdef, u32::MAX, &packet);
@@ -303,6 +304,7 @@ mod tests {
             protocol: UDP,
             flags: 0,
             hops: 30,
+            is_at_zero: false,
         };
         let keys = HashKeys::random();
         let [first, rest] = Slot::v6(&keys, 7, 9, &packet);
@@ -322,13 +324,29 @@ mod tests {
         let high = |address: u32| u128::from(address) << 64 | u128::from(u32::MAX - address);
         for (a, b) in [((1, 9), (2, 3)), ((0x1_0000, 3), (0xffff, 9)), ((7, 3), (7, 9)), ((7, 3), (7, 3))] {
             for ((source, source_port), (destination, destination_port)) in [(a, b), (b, a)] {
-                let packet =
-                    Transport { source, destination, source_port, destination_port, protocol: UDP, flags: 0, hops: 64 };
+                let packet = Transport {
+                    source,
+                    destination,
+                    source_port,
+                    destination_port,
+                    protocol: UDP,
+                    flags: 0,
+                    hops: 64,
+                    is_at_zero: false,
+                };
                 let expected = (source, source_port) <= (destination, destination_port);
                 assert_eq!(Slot::v4(&keys, 0, 60, &packet).is_by_lesser(), expected, "{packet:?}");
                 let (source, destination) = (high(source), high(destination));
-                let packet =
-                    Transport { source, destination, source_port, destination_port, protocol: UDP, flags: 0, hops: 64 };
+                let packet = Transport {
+                    source,
+                    destination,
+                    source_port,
+                    destination_port,
+                    protocol: UDP,
+                    flags: 0,
+                    hops: 64,
+                    is_at_zero: false,
+                };
                 assert_eq!(Slot::v6(&keys, 0, 60, &packet)[0].is_by_lesser(), expected, "{packet:?}");
             }
         }

@@ -602,6 +602,7 @@ mod tests {
         protocol: TCP,
         flags: 0x02,
         hops: 64,
+        is_at_zero: false,
     };
 
     #[test]

@@ -778,6 +778,7 @@ mod tests {
                         protocol,
                         flags,
                         hops: 64,
+                        is_at_zero: false,
                     };
                     match is_v6 {
                         false => slots.push(Slot::v4(keys, time_ns, 60, &v6.to_v4())),

@@ -55,8 +55,16 @@ mod tests {
         for (source, destination) in [(1_u128, 2), (2, 1), (1, 3)] {
             for (source_port, destination_port) in [(80, 443), (443, 80)] {
                 for (protocol, step) in [(TCP, 0), (UDP, 0), (TCP, 1), (UDP, 1), (TCP, 1 << 29), (UDP, 1 << 29)] {
-                    let packet =
-                        Transport { source, destination, source_port, destination_port, protocol, flags: 0, hops: 64 };
+                    let packet = Transport {
+                        source,
+                        destination,
+                        source_port,
+                        destination_port,
+                        protocol,
+                        flags: 0,
+                        hops: 64,
+                        is_at_zero: false,
+                    };
                     packets += 1;
                     v4.insert(u32::direction(&[Slot::v4(&keys, 0, 60, &packet.to_v4())], 0, step));
                     v6.insert(u128::direction(&Slot::v6(&keys, 0, 60, &packet), 0, step));

@@ -418,6 +418,7 @@ mod tests {
                 protocol: TCP,
                 flags: 2,
                 hops: 64,
+                is_at_zero: false,
             };
             (1..=PORTS).for_each(|port| outlet.send(&[Slot::v4(&run.keys, 0, 60, &syn(port))]));
             drop(outlet);

@@ -21,6 +21,8 @@ pub struct Transport<A> {
     pub flags: u8,
     /// The hops that are left to it: IPv4's time to live, IPv6's hop limit.
     pub hops: u8,
+    /// Whether the sequence number of the TCP segment is 0, as of the RST by which a closed port answers a SYN.
+    pub is_at_zero: bool,
 }
 
 impl<A> Transport<A> {
@@ -35,9 +37,9 @@ impl Transport<u128> {
     /// The same with the IPv4 addresses that are [mapped](super::mapped) in these.
     #[inline]
     pub fn to_v4(&self) -> Transport<u32> {
-        let Transport { source, destination, source_port, destination_port, protocol, flags, hops } = *self;
+        let Transport { source, destination, source_port, destination_port, protocol, flags, hops, is_at_zero } = *self;
         let (source, destination) = (source as u32, destination as u32);
-        Transport { source, destination, source_port, destination_port, protocol, flags, hops }
+        Transport { source, destination, source_port, destination_port, protocol, flags, hops, is_at_zero }
     }
 }
 

@@ -104,6 +104,7 @@ pub fn plain_v4(link: LinkType, data: &[u8]) -> Option<Transport<u32>> {
         protocol,
         flags: if is_tcp { headers[47] } else { 0 },
         hops: headers[22],
+        is_at_zero: (word(38) == 0) & is_tcp,
     })
 }
 
@@ -126,6 +127,7 @@ pub fn plain_v6(link: LinkType, data: &[u8]) -> Option<Transport<u128>> {
         protocol,
         flags: if is_tcp { headers[67] } else { 0 },
         hops: headers[21],
+        is_at_zero: (headers[58..62] == [0; 4]) & is_tcp,
     })
 }
 

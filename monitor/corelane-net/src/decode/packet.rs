@@ -130,6 +130,7 @@ pub fn transport(datagram: &Datagram<'_>) -> Result<Transport<u128>, NoPacket> {
             protocol,
             flags: ports.flags,
             hops,
+            is_at_zero: ports.is_at_zero,
         }),
         transport::Found::Other => Err(NoPacket::Other),
         transport::Found::Malformed => Err(NoPacket::Malformed),

@@ -33,6 +33,7 @@ pub(super) struct Ports {
     pub(super) source: u16,
     pub(super) destination: u16,
     pub(super) flags: u8,
+    pub(super) is_at_zero: bool,
 }
 
 #[inline]
@@ -52,6 +53,7 @@ fn tcp(payload: &[u8]) -> Found {
             source: u16::from_be_bytes([header[0], header[1]]),
             destination: u16::from_be_bytes([header[2], header[3]]),
             flags: header[13],
+            is_at_zero: header[4..8] == [0; 4],
         }),
         _ => Found::Malformed,
     }
@@ -65,6 +67,7 @@ fn udp(payload: &[u8]) -> Found {
             source: u16::from_be_bytes([header[0], header[1]]),
             destination: u16::from_be_bytes([header[2], header[3]]),
             flags: 0,
+            is_at_zero: false,
         }),
         None => Found::Malformed,
     }

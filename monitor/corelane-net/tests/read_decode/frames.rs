@@ -56,6 +56,7 @@ fn v4_of(protocol: u8) -> Decoded {
         protocol,
         flags: if protocol == TCP { SYN } else { 0 },
         hops: 64,
+        is_at_zero: protocol == TCP,
     })
 }
 
@@ -68,6 +69,7 @@ fn v6_of(protocol: u8) -> Decoded {
         protocol,
         flags: if protocol == TCP { SYN } else { 0 },
         hops: 64,
+        is_at_zero: protocol == TCP,
     })
 }
 

@@ -75,6 +75,7 @@ fn count(file: &Path, options: &Options, step: usize) -> (Counters, Vec<ReadErro
                         protocol: packet.protocol,
                         flags: packet.flags,
                         hops: packet.hops,
+                        is_at_zero: packet.is_at_zero,
                     },
                 ),
                 Decoded::V6(packet) => tally.packet(true, packet),
