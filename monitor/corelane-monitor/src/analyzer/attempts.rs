@@ -3,8 +3,8 @@
 //! An attempt has the key (source, destination, destination port). A SYN touches the attempt of its own direction; a
 //! SYN-ACK or an RST touches that of the opposite direction. No other packet touches an attempt, so it is judged by the
 //! times of its own packets, in the order of the file. An attempt expires when one of these packets, or the end of the
-//! capture, finds the deadline passed. An answered attempt leaves the table; a failed one stays, as a key fails at most
-//! once.
+//! capture, finds the deadline passed. A key fails at most once. One that was answered before is known: when it fails
+//! later its service has gone down, which is counted but makes no scan.
 
 use crate::key::Key;
 use crate::run::Run;
@@ -55,24 +55,26 @@ pub(crate) fn touches(slot: &Slot) -> u64 {
     u64::from(TOUCHING >> (slot.flags() & 31) & 1)
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
-#[repr(u64)]
-pub(crate) enum State {
-    /// The entry was made this moment.
-    #[default]
-    New,
-    /// `time` is that of the SYN that opened it.
-    Open,
-    /// `time` is that of the failure.
-    Rejected,
-    /// `time` is that of the failure.
-    Unanswered,
-}
+/// The states of an attempt. An entry that was made this moment is new …
+const NEW: u64 = 0;
+/// … `time` is that of the SYN that opened it …
+const OPEN: u64 = 1;
+/// … the same …
+const ANSWERED: u64 = 2;
+/// … `time` is that of the failure …
+const REJECTED: u64 = 3;
+/// … the same.
+const UNANSWERED: u64 = 4;
+/// The bits of these.
+const STATE: u64 = 7;
+/// The key was answered before.
+const KNOWN: u64 = 1 << 3;
 
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Attempt {
     time: u64,
-    state: State,
+    /// [`STATE`], [`KNOWN`].
+    marks: u64,
 }
 
 impl Attempt {
@@ -82,35 +84,57 @@ impl Attempt {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.state == State::Open
+        self.state() == OPEN
     }
 
-    /// The time of its SYN, or of its failure.
+    fn state(&self) -> u64 {
+        self.marks & STATE
+    }
+
+    fn set(&mut self, state: u64) {
+        self.marks = self.marks & !STATE | state;
+    }
+
+    /// Whether it is answered, so far.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.state() == ANSWERED
+    }
+
+    /// Whether the key was ever answered. Then its failure makes no scan.
+    pub(crate) fn is_known(&self) -> bool {
+        self.marks & KNOWN != 0
+    }
+
+    /// The time of its last SYN, or of its failure.
     pub(crate) fn time(&self) -> u64 {
         self.time
     }
 
     fn fail(&mut self, failure: Failure, time: u64) -> Step {
         self.time = time;
-        self.state = match failure {
-            Failure::Rejected => State::Rejected,
-            Failure::Unanswered => State::Unanswered,
-        };
-        Step::Failed(failure, time)
+        self.set(match failure {
+            Failure::Rejected => REJECTED,
+            Failure::Unanswered => UNANSWERED,
+        });
+        if self.is_known() { Step::Gone(failure) } else { Step::Failed(failure, time) }
     }
 
     pub(crate) fn is_rejected(&self) -> bool {
-        self.state == State::Rejected
+        self.state() == REJECTED
     }
 
-    /// The time of the failure, if the attempt has failed.
-    pub(crate) fn failed(&self) -> Option<u64> {
-        matches!(self.state, State::Rejected | State::Unanswered).then_some(self.time)
+    /// The failure and its time, if the attempt has failed.
+    pub(crate) fn failed(&self) -> Option<(Failure, u64)> {
+        match self.state() {
+            REJECTED => Some((Failure::Rejected, self.time)),
+            UNANSWERED => Some((Failure::Unanswered, self.time)),
+            _ => None,
+        }
     }
 
     /// No packet before `time` follows: an open attempt fails, by then or at its deadline.
     pub(crate) fn finish(&mut self, settings: &Settings, time: u64) -> Step {
-        if self.state != State::Open {
+        if self.state() != OPEN {
             return Step::Nothing;
         }
         self.fail(Failure::Unanswered, self.deadline(settings).min(time))
@@ -128,10 +152,11 @@ pub(crate) fn is_reply(slot: &Slot) -> bool {
 pub(crate) enum Step {
     Nothing,
     Opened,
-    /// It was answered, and its SYN had this time.
-    Answered(u64),
+    Answered,
     /// It causes the failure, or finds it overdue.
     Failed(Failure, u64),
+    /// The same of a key that is known: it makes no scan.
+    Gone(Failure),
 }
 
 /// Takes one packet of the attempt `key`. One that is over counts as new.
@@ -147,32 +172,35 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     let hash = key.hash(&run.keys);
     let time = slot.time_ns();
     let Some(event) = event(slot.flags()) else { return Step::Nothing };
-    let (attempt, position) = match event {
-        Event::Syn => (table.entry(run, key, hash), None),
+    let attempt = match event {
+        Event::Syn => table.entry_among(run, key, hash, Attempt::is_answered),
         Event::SynAck | Event::Rst => {
             let Some(position) = table.find(key, hash) else { return Step::Nothing };
-            (table.value_at(position), Some(position))
+            table.value_at(position)
         }
     };
-    if attempt.state == State::New || (event == Event::Syn && is_over(attempt)) {
-        *attempt = Attempt { time, state: State::Open };
+    if event == Event::Syn && (attempt.state() == NEW || is_over(attempt)) {
+        *attempt = Attempt { time, marks: OPEN };
         return Step::Opened;
     }
-    if attempt.state != State::Open {
+    if event == Event::Syn && attempt.is_answered() {
+        *attempt = Attempt { time, marks: OPEN | KNOWN };
+        return Step::Opened;
+    }
+    if !attempt.is_open() {
         return Step::Nothing;
     }
     let deadline = attempt.deadline(settings);
     if time >= deadline {
         return attempt.fail(Failure::Unanswered, deadline);
     }
-    match (event, position) {
-        (Event::Rst, _) => attempt.fail(Failure::Rejected, time),
-        (Event::SynAck, Some(position)) => {
-            let time = attempt.time;
-            table.remove_at(&run.keys, position);
-            Step::Answered(time)
+    match event {
+        Event::Rst => attempt.fail(Failure::Rejected, time),
+        Event::SynAck => {
+            attempt.marks = ANSWERED | KNOWN;
+            Step::Answered
         }
-        _ => Step::Nothing,
+        Event::Syn => Step::Nothing,
     }
 }
 

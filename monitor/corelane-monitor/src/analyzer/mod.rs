@@ -50,7 +50,7 @@ use attempts::{Attempt, Step};
 use corelane_net::decode::flags::RST;
 use family::Family;
 use flows::{Flow, FlowTable};
-use kept::{Answered, FamilyTrials, Trials};
+use kept::{FamilyTrials, Trials};
 use probes::{Event, Probed};
 use sources::Sent;
 use std::collections::HashMap;
@@ -112,7 +112,6 @@ struct Tables<A: Family> {
     attempts: PerPartition<Attempts<A>>,
     probes: PerPartition<Probes<A>>,
     sources: PerPartition<Sources<A>>,
-    answered: PerPartition<Answered<A::Key>>,
     /// The number of each packet's flow, by the packet's slot in the chunk.
     numbers: Box<[u32; CHUNK]>,
 }
@@ -248,17 +247,15 @@ impl SubAnalyzer {
 }
 
 impl Common {
-    /// Counts a failure, and makes its state report: only a failure can change the global result.
-    fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure, time_ns: u64) {
-        let tried = A::tried(attempt);
-        if self.settings.ignores(&tried) {
+    /// Counts a failure. Its state report waits for the end of the capture, when it is known what became of the others.
+    fn failed<A: Family>(&mut self, attempt: &A::Key, failure: Failure) {
+        if self.settings.ignores(&A::tried(attempt)) {
             return;
         }
         match failure {
             Failure::Rejected => self.rejected += 1,
             Failure::Unanswered => self.unanswered += 1,
         }
-        self.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(failure)));
     }
 }
 
@@ -317,7 +314,6 @@ impl<A: Family> Default for Tables<A> {
             attempts: per_partition(),
             probes: per_partition(),
             sources: per_partition(),
-            answered: per_partition(),
             numbers: Box::new([0; CHUNK]),
         }
     }
@@ -374,13 +370,9 @@ impl<A: Family> Tables<A> {
             resets |= u64::from(slot.flags() & RST != 0) << i;
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            match attempts::step(attempts, &common.run, &common.settings, &key, slot, |_| false) {
-                Step::Failed(failure, time_ns) => common.failed::<A>(&key, failure, time_ns),
-                Step::Answered(time_ns) if common.keeps => {
-                    let answered = &mut self.answered[usize::from(slot.partition())];
-                    answered.add(key, time_ns, |keys| kept::of_failed::<A>(attempts, &common.settings, keys));
-                }
-                _ => {}
+            let step = attempts::step(attempts, &common.run, &common.settings, &key, slot, |_| false);
+            if let Step::Failed(failure, _) | Step::Gone(failure) = step {
+                common.failed::<A>(&key, failure);
             }
         }
         if resets != 0 && common.probing != 0 {
@@ -512,11 +504,12 @@ impl<A: Family> Tables<A> {
                 if settings.ignores(&tried) {
                     continue;
                 }
-                if let Step::Failed(failure, time_ns) = entry.value.finish(&settings, max_time) {
-                    common.failed::<A>(entry.key(), failure, time_ns);
+                if let Step::Failed(failure, _) | Step::Gone(failure) = entry.value.finish(&settings, max_time) {
+                    common.failed::<A>(entry.key(), failure);
                 }
-                if let Some(time_ns) = entry.value.failed() {
+                if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !entry.value.is_known()) {
                     groups.add((source, destination), time_ns, || destination.ip());
+                    common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(failure)));
                 }
             }
             result.blocks.extend(groups.parts().map(|(&(source, destination), times)| BlockPart {
@@ -578,9 +571,6 @@ impl<A: Family> Tables<A> {
             if common.outbox.len() >= TOGETHER {
                 send(common.outbox.drain(..));
             }
-        }
-        if common.keeps {
-            trials.answered.extend(self.answered.iter_mut().map(Answered::take));
         }
         trials
     }

@@ -3,13 +3,13 @@
 //! | table | an entry is over |
 //! |---|---|
 //! | flows | [`TCP_S`] or [`UDP_S`] after the last packet, [`CLOSED_S`] after that of a closed one |
-//! | attempts | an answered one at once; a failed one when its failure is forgotten |
+//! | attempts | when their failure or, of an answered one, its SYN is forgotten |
 //! | probes | when their failure or answer is forgotten |
 //!
 //! An attempt fails at its deadline, and a UDP key is judged [`ASKED_S`] after its first datagram. Both are written
 //! down under the step in which that is due. All else is judged when it is met: an entry that is over counts as new. A
-//! full table drops what is over before it grows. Where it may not grow, what was told leaves it first, the oldest
-//! before the others. What was written down of entries that have left their table is dropped when there may be much of
+//! full table drops what is over before it grows. Where it may not grow, what was answered leaves it first, then what was
+//! told, the oldest before the others. What was written down of entries that have left their table is dropped when there may be much of
 //! it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
@@ -52,6 +52,8 @@ const FEW: u64 = 8;
 
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
+/// The same of an attempt that has failed, beside a quarter of its time.
+const TOLD: u64 = 1 << 62;
 
 /// Slots that are [sifted](Detector::sift) together: whole packets.
 pub(crate) const SIFTED: usize = 64;
@@ -252,16 +254,25 @@ impl Detector {
 }
 
 impl Common {
+    /// Counts the failure of a key that is known.
+    fn gone<A: Family>(&mut self, key: &A::Key, failure: Failure) {
+        if self.settings.ignores(&A::tried(key)) {
+            return;
+        }
+        match failure {
+            Failure::Rejected => self.counts.rejected += 1,
+            Failure::Unanswered => self.counts.unanswered += 1,
+        }
+    }
+
     /// Reports what became of a key, before the step `again` perhaps not for the first time.
     fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, again: u64) {
         let tried = A::tried(key);
         if self.settings.ignores(&tried) {
             return;
         }
-        match verdict {
-            Verdict::Failed(Failure::Rejected) if tried.probe.is_none() => self.counts.rejected += 1,
-            Verdict::Failed(_) if tried.probe.is_none() => self.counts.unanswered += 1,
-            _ => {}
+        if let (Verdict::Failed(failure), None) = (verdict, tried.probe) {
+            self.gone::<A>(key, failure);
         }
         self.outbox.push(A::state_report(tried, time_ns, verdict).again(self.now < again));
     }
@@ -280,9 +291,9 @@ impl Common {
         }
     }
 
-    /// Whether this attempt has failed, and that is forgotten.
+    /// Whether this attempt is over, and what became of it is forgotten.
     fn has_forgotten(&self, attempt: &Attempt) -> bool {
-        attempt.failed().is_some_and(|time| self.forgets(time))
+        !attempt.is_open() && self.forgets(attempt.time())
     }
 
     /// Whether what was told with this time is forgotten.
@@ -528,7 +539,7 @@ impl<A: Family> Tables<A> {
         let table = &mut self.attempts[usize::from(partition)];
         let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
         match attempts::step(table, &common.run, &common.settings, &key, slot, is_over) {
-            Step::Nothing | Step::Answered(_) => {}
+            Step::Nothing | Step::Answered => {}
             Step::Opened => {
                 let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
                 let tables = &mut self.attempts;
@@ -539,24 +550,30 @@ impl<A: Family> Tables<A> {
             Step::Failed(failure, time_ns) => {
                 common.send::<A>(&key, time_ns, Verdict::Failed(failure), self.again[usize::from(partition)]);
             }
+            Step::Gone(failure) => common.gone::<A>(&key, failure),
         }
     }
 
-    /// Makes room for another attempt of a partition. Those that were told leave first.
+    /// Makes room for another attempt of a partition. Those that were answered leave first, and then those that were told.
     #[inline(always)]
     fn room_for_attempt(&mut self, partition: u8, time_ns: u64, common: &mut Common) {
         let at = usize::from(partition);
         let largest = common.run.room.failures(A::ENTRY, common.lent[at]);
         let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
-        let rank = |attempt: &Attempt| attempt.time() | if attempt.is_open() { UNTOLD } else { 0 };
-        let mut open = Vec::new();
+        let rank = |attempt: &Attempt| match () {
+            () if attempt.is_open() => attempt.time() >> 1 | UNTOLD,
+            () if attempt.is_answered() => attempt.time() >> 2,
+            () => attempt.time() >> 2 | TOLD,
+        };
+        let (mut open, mut answered) = (Vec::new(), 0);
         let evicted = self.attempts[at].renew(&common.run, largest, is_over, rank, |key, attempt| {
-            if attempt.is_open() {
+            answered += u64::from(attempt.is_answered());
+            if attempt.is_open() && !attempt.is_known() {
                 open.push((*key, Verdict::Failed(Failure::Unanswered)));
             }
         });
-        if evicted > 0 {
-            self.evicted(partition, evicted, open, time_ns, common);
+        if evicted > answered {
+            self.evicted(partition, evicted - answered, open, time_ns, common);
         }
     }
 
@@ -658,9 +675,13 @@ impl<A: Family> Tables<A> {
             for (partition, key) in &keys {
                 let table = &mut self.attempts[usize::from(*partition)];
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
-                if let Step::Failed(failure, time_ns) = attempt.finish(&common.settings, time_ns) {
-                    let again = self.again[usize::from(*partition)];
-                    common.send::<A>(key, time_ns, Verdict::Failed(failure), again);
+                match attempt.finish(&common.settings, time_ns) {
+                    Step::Failed(failure, time_ns) => {
+                        let again = self.again[usize::from(*partition)];
+                        common.send::<A>(key, time_ns, Verdict::Failed(failure), again);
+                    }
+                    Step::Gone(failure) => common.gone::<A>(key, failure),
+                    Step::Nothing | Step::Opened | Step::Answered => {}
                 }
             }
             self.attempts_due.give_back(keys);

@@ -82,8 +82,8 @@ fn flows(packets: &[Packet]) -> Vec<Vec<(usize, Packet)>> {
     flows
 }
 
-/// The failures of SYNs, and whether an RST brought them about.
-fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> Vec<(Outcome, bool)> {
+/// The failures of SYNs, whether an RST brought them about, and whether the key was answered before.
+fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> Vec<(Outcome, bool, bool)> {
     let mut histories: BTreeMap<Key, Vec<(u64, char)>> = BTreeMap::new();
     for packet in packets {
         if let Some((key, what)) = packet.attempt() {
@@ -94,28 +94,32 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> V
     for ((source, destination, port), history) in histories {
         let mut opened: Option<u64> = None;
         let mut failed: Option<u64> = None;
-        let mut fail = |time: u64, rejected: bool| {
+        // The SYN that was answered last.
+        let mut answered: Option<u64> = None;
+        let mut known = false;
+        let mut fail = |time: u64, rejected: bool, known: bool| {
             let outcome = Outcome { time, source, destination, port, probe: None, answered: false };
-            failures.push((outcome, rejected));
+            failures.push((outcome, rejected, known));
             Some(time)
         };
         for (time, what) in history {
             if let Some(deadline) = opened.map(|opened| opened + settings.syn_timeout_ns)
                 && time >= deadline
             {
-                (opened, failed) = (None, fail(deadline, false));
+                (opened, failed) = (None, fail(deadline, false, known));
             }
             match what {
                 'S' if opened.is_none() && failed.is_none_or(|failed| step(time) - step(failed) > forget) => {
-                    (opened, failed) = (Some(time), None);
+                    known = answered.is_some_and(|answered| step(time) - step(answered) <= forget);
+                    (opened, failed, answered) = (Some(time), None, None);
                 }
-                'A' => opened = None,
-                'R' if opened.is_some() => (opened, failed) = (None, fail(time, true)),
+                'A' if opened.is_some() => (opened, answered) = (None, opened),
+                'R' if opened.is_some() => (opened, failed) = (None, fail(time, true, known)),
                 _ => {}
             }
         }
         if let Some(opened) = opened {
-            fail(end.min(opened + settings.syn_timeout_ns), false);
+            fail(end.min(opened + settings.syn_timeout_ns), false, known);
         }
     }
     failures
@@ -258,7 +262,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     let end = end.max(step(end_ns.unwrap_or(0)) * SECOND);
     let flows = flows(&packets);
     let attempts = attempts(&packets, settings, continuous.forget_s, end);
-    let mut outcomes: Vec<_> = attempts.iter().map(|(outcome, _)| *outcome).collect();
+    let mut outcomes: Vec<_> = attempts.iter().filter(|(_, _, known)| !known).map(|(outcome, ..)| *outcome).collect();
     if settings.probes {
         outcomes.extend(probes(&flows, continuous.forget_s, end));
     }
@@ -288,7 +292,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
         let (kind, destination, port) = target;
         (*step, *state != ScanState::Found, scan.time_ns(), kind, scan.source(), destination, port, *probe)
     });
-    let rejected = attempts.iter().filter(|(_, rejected)| *rejected).count() as u64;
+    let rejected = attempts.iter().filter(|(_, rejected, _)| *rejected).count() as u64;
     Expected {
         flows: flows.len() as u64,
         rejected,

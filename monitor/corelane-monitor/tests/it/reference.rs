@@ -20,22 +20,23 @@ pub(crate) struct Findings {
 /// What one key saw: time, and 'S' for a SYN, 'A' for a SYN-ACK, 'R' for an RST.
 type History = Vec<(u64, char)>;
 
-/// The failure of a key: whether it was rejected, and when.
-fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, u64)> {
+/// The failure of a key: whether it was rejected, and when, unless it was answered before.
+fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, Option<u64>)> {
     let mut opened: Option<u64> = None;
+    let mut known = false;
     for &(time, what) in history {
         match opened {
             None if what == 'S' => opened = Some(time),
             None => {}
             Some(opening) if time >= opening + settings.syn_timeout_ns => {
-                return Some((false, opening + settings.syn_timeout_ns));
+                return Some((false, (!known).then_some(opening + settings.syn_timeout_ns)));
             }
-            Some(_) if what == 'R' => return Some((true, time)),
-            Some(_) if what == 'A' => opened = None,
+            Some(_) if what == 'R' => return Some((true, (!known).then_some(time))),
+            Some(_) if what == 'A' => (opened, known) = (None, true),
             Some(_) => {}
         }
     }
-    opened.map(|opening| (false, end.min(opening + settings.syn_timeout_ns)))
+    opened.map(|opening| (false, (!known).then_some(end.min(opening + settings.syn_timeout_ns))))
 }
 
 fn is_ignored(settings: &Settings, source: IpAddr, target: IpAddr, port: u16) -> bool {
@@ -84,8 +85,8 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
         if let Some((rejected, time)) = judge(history, settings, end) {
             findings.rejected += u64::from(rejected);
             findings.unanswered += u64::from(!rejected);
-            vertical.entry((*source, *destination)).or_default().push(time);
-            horizontal.entry((*source, *port)).or_default().push(time);
+            vertical.entry((*source, *destination)).or_default().extend(time);
+            horizontal.entry((*source, *port)).or_default().extend(time);
         }
     }
     // Horizontal comes before vertical, and the maps are in order, so a stable sort by time leaves the right order.
