@@ -40,6 +40,7 @@ const V6_REST: u64 = 1 << 17;
 const FEW_HOPS: u64 = 1 << 18;
 const BY_LESSER: u64 = 1 << 19;
 const NO_FLOW: u64 = 1 << 20;
+const AT_ZERO: u64 = 1 << 21;
 
 /// At most this many hops left are few: traceroute and its like begin with few, and seldom go beyond 30.
 const FEW: u8 = 30;
@@ -59,7 +60,8 @@ impl Slot {
     fn first<A>(time_ns: u64, wire_len: u32, packet: &Transport<A>, word: u64, kind: u64, partition: u8) -> Slot {
         let ports = u64::from(packet.source_port) << 48 | u64::from(packet.destination_port) << 32;
         let hops = if packet.hops <= FEW { FEW_HOPS } else { 0 };
-        Slot([time_ns, word, ports | u64::from(wire_len), Slot::meta(packet, kind | hops, partition)])
+        let zero = if packet.is_at_zero { AT_ZERO } else { 0 };
+        Slot([time_ns, word, ports | u64::from(wire_len), Slot::meta(packet, kind | hops | zero, partition)])
     }
 
     #[inline(always)]
@@ -204,6 +206,12 @@ impl Slot {
     #[inline(always)]
     pub const fn has_few_hops(&self) -> bool {
         self.0[3] & FEW_HOPS != 0
+    }
+
+    /// Whether the segment's sequence number is 0; not in a second slot.
+    #[inline(always)]
+    pub const fn is_at_zero(&self) -> bool {
+        self.0[3] & AT_ZERO != 0
     }
 
     /// Whether the packet was sent by the end with the lesser address and port; not in a second slot.

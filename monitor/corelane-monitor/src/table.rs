@@ -336,7 +336,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn behaves_like_a_map_through_growth() {
+    fn behaves_like_a_map_through_growth_and_removal() {
         let run = Run::new();
         let keys = run.keys;
         let mut table: Table<[u64; 2], u64, Align32> = Table::default();
@@ -349,9 +349,11 @@ mod tests {
             if state >> 63 == 0 {
                 *table.entry(&run, &key, hash) += step;
                 *model.entry(key).or_default() += step;
+            } else if let Some(position) = table.find(&key, hash) {
+                assert_eq!(model.remove(&key), Some(*table.value_at(position)));
+                table.remove_at(&keys, position);
             } else {
-                let found = table.find(&key, hash).map(|position| *table.value_at(position));
-                assert_eq!(found.as_ref(), model.get(&key));
+                assert!(!model.contains_key(&key));
             }
             assert_eq!(table.len(), model.len());
         }

@@ -5,6 +5,10 @@
 //! times of its own packets, in the order of the file. An attempt expires when one of these packets, or the end of the
 //! capture, finds the deadline passed. A key fails at most once. One that was answered before is known: when it fails
 //! later its service has gone down, which is counted but makes no scan.
+//!
+//! Who scans may forge an answer. By RFC 9293 (3.10.7.1) a closed port answers a SYN by RST and ACK with sequence number
+//! 0, and a server that accepted sends its own numbers. So such an RST before the deadline makes the attempt a failure
+//! behind an answer too, and only an answer that has outlasted a time-out makes the key known.
 
 use crate::key::Key;
 use crate::run::Run;
@@ -73,8 +77,20 @@ const KNOWN: u64 = 1 << 3;
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Attempt {
     time: u64,
-    /// [`STATE`], [`KNOWN`].
+    /// [`STATE`], [`KNOWN`], and the [tick](tick) of the first SYN of those that were answered, by [`SINCE`].
     marks: u64,
+}
+
+/// The shift of the tick at which a key was first tried.
+const SINCE: u32 = 24;
+/// The bits of a tick: those of three days.
+const TICKS: u64 = (1 << 24) - 1;
+
+/// A 64th of a second.
+const TICK_NS: u64 = 1_000_000_000 / 64;
+
+fn tick(time_ns: u64) -> u64 {
+    time_ns / TICK_NS & TICKS
 }
 
 impl Attempt {
@@ -100,7 +116,23 @@ impl Attempt {
         self.state() == ANSWERED
     }
 
-    /// Whether the key was ever answered. Then its failure makes no scan.
+    /// An attempt that a SYN opens.
+    fn opened(time: u64) -> Attempt {
+        Attempt { time, marks: OPEN | tick(time) << SINCE }
+    }
+
+    /// A SYN opens an answered one again.
+    fn open_again(&mut self, settings: &Settings, time: u64) {
+        let since = self.marks >> SINCE & TICKS;
+        let timeout = (settings.syn_timeout_ns / TICK_NS).min(TICKS);
+        if tick(time).wrapping_sub(since) & TICKS > timeout {
+            self.marks |= KNOWN;
+        }
+        self.time = time;
+        self.set(OPEN);
+    }
+
+    /// Whether an answer to the key has outlasted a time-out. Then its failure makes no scan.
     pub(crate) fn is_known(&self) -> bool {
         self.marks & KNOWN != 0
     }
@@ -180,12 +212,16 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         }
     };
     if event == Event::Syn && (attempt.state() == NEW || is_over(attempt)) {
-        *attempt = Attempt { time, marks: OPEN };
+        *attempt = Attempt::opened(time);
         return Step::Opened;
     }
     if event == Event::Syn && attempt.is_answered() {
-        *attempt = Attempt { time, marks: OPEN | KNOWN };
+        attempt.open_again(settings, time);
         return Step::Opened;
+    }
+    if attempt.is_answered() && slot.is_at_zero() && slot.flags() & ACK != 0 && event == Event::Rst {
+        let is_late = time >= attempt.deadline(settings);
+        return if is_late { Step::Nothing } else { attempt.fail(Failure::Rejected, time) };
     }
     if !attempt.is_open() {
         return Step::Nothing;
@@ -197,7 +233,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     match event {
         Event::Rst => attempt.fail(Failure::Rejected, time),
         Event::SynAck => {
-            attempt.marks = ANSWERED | KNOWN;
+            attempt.set(ANSWERED);
             Step::Answered
         }
         Event::Syn => Step::Nothing,

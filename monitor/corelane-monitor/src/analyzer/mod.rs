@@ -625,16 +625,22 @@ mod tests {
     }
 
     #[test]
-    fn a_state_report_goes_out_when_an_attempt_of_its_own_clock_fails() {
+    fn an_attempt_of_its_own_clock_fails_and_is_told_at_the_end() {
         let other = Transport { destination_port: 81, ..SYN };
         let run = Run::new();
         let keys = run.keys;
         let mut analyzer = SubAnalyzer::new(&Settings { syn_timeout_ns: 10, ..Settings::default() }, &run);
         analyzer.process(&[Slot::v4(&keys, 0, 60, &SYN), Slot::v4(&keys, 100, 60, &other)]);
-        assert!(analyzer.reports().is_empty());
         analyzer.process(&[Slot::v4(&keys, 11, 60, &SYN)]);
-        let tried = Tried { source: 9, destination: 3, port: 80, probe: None };
-        assert_eq!(analyzer.reports(), [StateReport::v4(tried, 10, Verdict::Failed(Failure::Unanswered))]);
+        assert!(analyzer.reports().is_empty());
+        assert_eq!(analyzer.finish(105).unanswered, 2);
+        let told = |port: u16, time_ns| {
+            let tried = Tried { source: 9, destination: 3, port, probe: None };
+            StateReport::v4(tried, time_ns, Verdict::Failed(Failure::Unanswered))
+        };
+        let mut reports: Vec<_> = analyzer.take_reports().collect();
+        reports.sort_unstable_by_key(StateReport::port);
+        assert_eq!(reports, [told(80, 10), told(81, 105)]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The rules of scans without an end once more, as plainly as they can be written. All packets are collected; each rule
 //! is then one pass over what the rule before it has left.
 
-use crate::packets::{ACK, Capture, FIN, Key, Packet, RST, SECOND, START, SYN, XMAS, tcp, udp};
+use crate::packets::{ACK, Capture, FIN, Key, Packet, RST, SECOND, START, SYN, XMAS, has_outlasted, tcp, udp};
 use crate::support::{Case, Watched, plan};
 use corelane_monitor::{Alert, Continuous, Probe, ScanEvent, ScanState, Settings};
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> V
         let mut failed: Option<u64> = None;
         // The SYN that was answered last.
         let mut answered: Option<u64> = None;
-        let mut known = false;
+        let (mut first, mut known) = (0, false);
         let mut fail = |time: u64, rejected: bool, known: bool| {
             let outcome = Outcome { time, source, destination, port, probe: None, answered: false };
             failures.push((outcome, rejected, known));
@@ -110,11 +110,17 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> V
             }
             match what {
                 'S' if opened.is_none() && failed.is_none_or(|failed| step(time) - step(failed) > forget) => {
-                    known = answered.is_some_and(|answered| step(time) - step(answered) <= forget);
+                    match answered.is_some_and(|answered| step(time) - step(answered) <= forget) {
+                        true => known |= has_outlasted(first, time, settings),
+                        false => (first, known) = (time, false),
+                    }
                     (opened, failed, answered) = (Some(time), None, None);
                 }
                 'A' if opened.is_some() => (opened, answered) = (None, opened),
-                'R' if opened.is_some() => (opened, failed) = (None, fail(time, true, known)),
+                'R' | 'Z' if opened.is_some() => (opened, failed) = (None, fail(time, true, known)),
+                'Z' if answered.is_some_and(|answered| time < answered + settings.syn_timeout_ns) => {
+                    (answered, failed) = (None, fail(time, true, known));
+                }
                 _ => {}
             }
         }

@@ -58,6 +58,12 @@ pub(crate) fn udp(time_ns: u64, from: &str, to: &str) -> Packet {
     Packet { flags: None, ..tcp(time_ns, from, to, 0) }
 }
 
+/// Whether an answer to a first SYN has outlasted the time-out when another comes: in whole 64ths of a second.
+pub(crate) fn has_outlasted(first_ns: u64, time_ns: u64, settings: &Settings) -> bool {
+    let ticks = |time_ns: u64| time_ns / (SECOND / 64);
+    ticks(time_ns) - ticks(first_ns) > ticks(settings.syn_timeout_ns)
+}
+
 /// Source, destination, port at the destination: what an attempt is about.
 pub(crate) type Key = (IpAddr, IpAddr, u16);
 
@@ -69,13 +75,15 @@ impl Packet {
         ends
     }
 
-    /// The attempt that the packet is part of: 'S' opens it, 'A' answers it, 'R' rejects it.
+    /// The attempt that the packet is part of: 'S' opens it, 'A' answers it, 'R' rejects it, and so does 'Z', also behind
+    /// an answer.
     pub(crate) fn attempt(&self) -> Option<(Key, char)> {
         let flags = self.flags.unwrap_or(0);
         let forth = (self.source, self.destination, self.destination_port);
         let back = (self.destination, self.source, self.source_port);
         match (flags & RST != 0, flags & SYN != 0, flags & ACK != 0, flags & FIN != 0) {
-            (true, ..) => Some((back, 'R')),
+            (true, _, false, _) => Some((back, 'R')),
+            (true, ..) => Some((back, 'Z')),
             (_, true, true, _) => Some((back, 'A')),
             (_, true, false, false) => Some((forth, 'S')),
             _ => None,
@@ -115,7 +123,11 @@ impl Packet {
         transport.extend(self.source_port.to_be_bytes());
         transport.extend(self.destination_port.to_be_bytes());
         match self.flags {
-            Some(flags) => transport.extend([0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 1, 0, 0, 0, 0, 0]),
+            Some(flags) => {
+                // A port that refuses has no number of its own.
+                let number = u8::from(flags & (RST | ACK) != RST | ACK);
+                transport.extend([0, 0, 0, number, 0, 0, 0, 2, 0x50, flags, 1, 0, 0, 0, 0, 0]);
+            }
             None => transport.extend([0, 8, 0, 0]),
         }
         let protocol = if self.flags.is_some() { TCP } else { UDP };

@@ -1,6 +1,6 @@
 //! The monitor contract once more, as plainly as it can be written: everything is collected, then judged.
 
-use crate::packets::{Key, Packet};
+use crate::packets::{Key, Packet, has_outlasted};
 use corelane_monitor::{Alert, Network, Probe, ProbeScan, Settings, SourceCounts};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,22 +17,29 @@ pub(crate) struct Findings {
     pub(crate) sources: Option<Vec<SourceCounts>>,
 }
 
-/// What one key saw: time, and 'S' for a SYN, 'A' for a SYN-ACK, 'R' for an RST.
+/// What one key saw: time, and 'S' for a SYN, 'A' for a SYN-ACK, 'R' for an RST, 'Z' for that of a closed port.
 type History = Vec<(u64, char)>;
 
 /// The failure of a key: whether it was rejected, and when, unless it was answered before.
 fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, Option<u64>)> {
     let mut opened: Option<u64> = None;
+    let (mut first, mut answered): (Option<u64>, Option<u64>) = (None, None);
     let mut known = false;
     for &(time, what) in history {
         match opened {
-            None if what == 'S' => opened = Some(time),
+            None if what == 'S' => {
+                known |= has_outlasted(*first.get_or_insert(time), time, settings);
+                opened = Some(time);
+            }
+            None if what == 'Z' && answered.is_some_and(|answered| time < answered + settings.syn_timeout_ns) => {
+                return Some((true, (!known).then_some(time)));
+            }
             None => {}
             Some(opening) if time >= opening + settings.syn_timeout_ns => {
                 return Some((false, (!known).then_some(opening + settings.syn_timeout_ns)));
             }
-            Some(_) if what == 'R' => return Some((true, (!known).then_some(time))),
-            Some(_) if what == 'A' => (opened, known) = (None, true),
+            Some(_) if matches!(what, 'R' | 'Z') => return Some((true, (!known).then_some(time))),
+            Some(_) if what == 'A' => (opened, answered) = (None, opened),
             Some(_) => {}
         }
     }
