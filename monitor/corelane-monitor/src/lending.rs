@@ -212,6 +212,7 @@ mod tests {
             protocol: TCP,
             flags: 2,
             hops: 64,
+            is_at_zero: false,
         };
         let partition = usize::from(keys.partition_v4(0x0a00_0001, 0x0a00_0002));
         for count in [100_u16, 3_000, 60_000] {

@@ -250,7 +250,16 @@ fn without_flow<A: Copy>(question: &Question<A>) -> Transport<A> {
     let Question { source, destination, by, port, is_answer } = *question;
     let (source_port, destination_port) = if is_answer { (port, 0) } else { (0, port) };
     let protocol = Probe::from(by).number() as u8;
-    Transport { source, destination, source_port, destination_port, protocol, flags: is_answer.into(), hops: 0 }
+    Transport {
+        source,
+        destination,
+        source_port,
+        destination_port,
+        protocol,
+        flags: is_answer.into(),
+        hops: 0,
+        is_at_zero: false,
+    }
 }
 
 /// One end of a flow.
