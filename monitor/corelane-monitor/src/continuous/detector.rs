@@ -50,6 +50,10 @@ pub(crate) const UDP_FAILS_NS: u64 = ASKED_S * STEP_NS;
 /// So few keys that leave their table untold say nothing of their source.
 const FEW: u64 = 8;
 
+/// The tables whose keys may be reported again.
+const ATTEMPTS: usize = 0;
+const PROBES: usize = 1;
+
 /// Set in the rank of an entry that was not told, beside its time.
 const UNTOLD: u64 = 1 << 63;
 /// The same of an attempt that has failed, beside a quarter of its time.
@@ -145,7 +149,8 @@ struct Tables<A: Family> {
     /// … and how many are too many for packets to be [sifted](Detector::sift) out.
     crowds: PerPartition<u32>,
     /// Before this step failures of each partition may be of keys that failed before, and left their table too early.
-    again: PerPartition<u64>,
+    /// Of attempts and of probes, as a batch has all of these before any of those.
+    again: PerPartition<[u64; 2]>,
     attempts_due: Due<A::Key>,
     probes_due: Due<A::Key>,
 }
@@ -548,7 +553,7 @@ impl<A: Family> Tables<A> {
                 });
             }
             Step::Failed(failure, time_ns) => {
-                common.send::<A>(&key, time_ns, Verdict::Failed(failure), self.again[usize::from(partition)]);
+                common.send::<A>(&key, time_ns, Verdict::Failed(failure), self.again[usize::from(partition)][ATTEMPTS]);
             }
             Step::Gone(failure) => common.gone::<A>(&key, failure),
         }
@@ -573,7 +578,7 @@ impl<A: Family> Tables<A> {
             }
         });
         if evicted > answered {
-            self.evicted(partition, evicted - answered, open, time_ns, common);
+            self.evicted(ATTEMPTS, partition, evicted - answered, open, time_ns, common);
         }
     }
 
@@ -592,7 +597,7 @@ impl<A: Family> Tables<A> {
             Asking::New | Asking::Once | Asking::Reported => {}
         });
         if evicted > 0 {
-            self.evicted(partition, evicted, unreported, time_ns, common);
+            self.evicted(PROBES, partition, evicted, unreported, time_ns, common);
         }
     }
 
@@ -600,6 +605,7 @@ impl<A: Family> Tables<A> {
     #[cold]
     fn evicted(
         &mut self,
+        of: usize,
         partition: u8,
         count: u64,
         untold: Vec<(A::Key, Verdict)>,
@@ -607,7 +613,7 @@ impl<A: Family> Tables<A> {
         common: &mut Common,
     ) {
         common.counts.evicted_failures += count;
-        let again = &mut self.again[usize::from(partition)];
+        let again = &mut self.again[usize::from(partition)][of];
         common.judge_early::<A>(untold, time_ns, *again);
         *again = common.now.saturating_add(common.continuous.forget_s).saturating_add(1);
     }
@@ -655,7 +661,7 @@ impl<A: Family> Tables<A> {
             });
         } else {
             *asked = Asked { time, state: Asking::Reported };
-            let again = self.again[usize::from(slot.partition())];
+            let again = self.again[usize::from(slot.partition())][PROBES];
             common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered), again);
         }
     }
@@ -677,7 +683,7 @@ impl<A: Family> Tables<A> {
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
                 match attempt.finish(&common.settings, time_ns) {
                     Step::Failed(failure, time_ns) => {
-                        let again = self.again[usize::from(*partition)];
+                        let again = self.again[usize::from(*partition)][ATTEMPTS];
                         common.send::<A>(key, time_ns, Verdict::Failed(failure), again);
                     }
                     Step::Gone(failure) => common.gone::<A>(key, failure),
@@ -698,7 +704,7 @@ impl<A: Family> Tables<A> {
                 };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 *asked = Asked { time, state: Asking::Reported };
-                common.send::<A>(key, time, verdict, self.again[usize::from(*partition)]);
+                common.send::<A>(key, time, verdict, self.again[usize::from(*partition)][PROBES]);
             }
             self.probes_due.give_back(keys);
         }
