@@ -124,8 +124,7 @@ impl ScanDetails {
             return;
         }
         self.answered += 1;
-        // Of the others nothing is a port.
-        if probe.is_some_and(|probe| probe != Probe::Udp) {
+        if !has_ports(probe) {
             return;
         }
         self.open.insert(Opened { host, port: Port { is_tcp: probe != Some(Probe::Udp), number: port } });
@@ -134,6 +133,11 @@ impl ScanDetails {
             self.more_open = true;
         }
     }
+}
+
+/// Whether what a probe asks for is a port of TCP or UDP.
+fn has_ports(probe: Option<Probe>) -> bool {
+    !matches!(probe, Some(Probe::Ping | Probe::Arp | Probe::Protocol | Probe::Sctp))
 }
 
 /// The story of a scan.
@@ -265,7 +269,7 @@ pub(crate) fn describe_scans(report: &Report, trials: &[Trials], facts: &mut Fac
             if in_scan {
                 scanner.details.add(trial);
             }
-            if outcome != Outcome::Answered || in_scan {
+            if has_ports(probe) && (outcome != Outcome::Answered || in_scan) {
                 ports[number][usize::from(port) / 64] |= 1 << (port % 64);
                 scanner.row(trial);
             }

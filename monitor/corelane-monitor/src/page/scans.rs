@@ -31,29 +31,38 @@ pub(super) fn sentence(page: &mut Html, sight: &Sight<'_>, scanner: &Scanner) {
     let probes: Vec<_> = scanner.probes.iter().map(|probe| by(*probe)).collect();
     page.raw(" scanned ");
     let stories = || sight.facts.stories.iter().filter(|story| story.scan.source() == scanner.source);
-    let most = |of: &dyn Fn(&Alert) -> bool| {
-        stories().filter(|story| of(&story.scan)).map(|story| story.scan.count() + story.details.answered).max()
+    // How much the largest of these tried.
+    let most = |of: &dyn Fn(&Story) -> bool| {
+        let counts = stories()
+            .filter(|story| of(story))
+            .map(|story| (story.scan.count() + story.details.answered, story.scan.unit(story.probe)));
+        counts.max().map(|(count, unit)| plural(count, unit))
     };
+    let has_port = |story: &Story| story.probe.is_none_or(Probe::has_port);
     let hosts: BTreeSet<_> = stories().filter_map(|story| vertical(&story.scan)).collect();
-    let by_host = most(&|scan| vertical(scan).is_some());
-    match (hosts.first(), by_host) {
-        (Some(host), Some(most)) if hosts.len() == 1 => {
-            html!(page, {plural(most, "port")} " of ");
-            address(page, *host);
+    let mut and = "";
+    if let Some(most) = most(&|story| vertical(&story.scan).is_some()) {
+        match hosts.first() {
+            Some(host) if hosts.len() == 1 => {
+                html!(page, {most} " of ");
+                address(page, *host);
+            }
+            _ => html!(page, "up to " {most} " of " {plural(hosts.len() as u64, "host")}),
         }
-        (_, Some(most)) => html!(page, "up to " {plural(most, "port")} " of " {plural(hosts.len() as u64, "host")}),
-        (_, None) => {}
+        and = ", and ";
     }
-    let has_port = |story: &&Story| story.probe.is_none_or(Probe::has_port);
-    let across: BTreeSet<_> = stories().filter(has_port).filter_map(|story| horizontal(&story.scan)).collect();
-    if let Some(most) = most(&|scan| horizontal(scan).is_some()).filter(|_| across.is_empty()) {
-        html!(page, {if by_host.is_some() { ", and " } else { "" }} {plural(most, "host")});
-    } else if let Some(most) = most(&|scan| horizontal(scan).is_some()) {
+    let across: BTreeSet<_> =
+        stories().filter(|story| has_port(story)).filter_map(|story| horizontal(&story.scan)).collect();
+    if let Some(most) = most(&|story| has_port(story) && horizontal(&story.scan).is_some()) {
         let (s, up_to) = if across.len() == 1 { ("", "") } else { ("s", "up to ") };
-        html!(page, {if by_host.is_some() { ", and " } else { "" }} "port" {s} " " {list(across.iter())} " of " {up_to}
-            {plural(most, "host")});
+        html!(page, {and} "port" {s} " " {list(across.iter())} " of " {up_to} {most});
+        and = ", and ";
     }
-    if hosts.is_empty() && most(&|scan| horizontal(scan).is_some()).is_none() {
+    if let Some(most) = most(&|story| !has_port(story)) {
+        html!(page, {and} {most});
+        and = ", and ";
+    }
+    if and.is_empty() {
         html!(page, {plural(scanner.ports, "port")} " of " {plural(scanner.rows.len() as u64, "host")});
     }
     let Span(first, last) = details.span;
@@ -305,7 +314,7 @@ pub(super) fn write_matrices(page: &mut Html, sight: &Sight<'_>) {
          those above. A line across is a vertical scan, a line down a horizontal one. \
          <span class=\"key failed\">failed</span> <span class=\"key open\">open</span></p>",
     );
-    for scanner in sight.facts.scanners.iter().take(MATRICES) {
+    for scanner in sight.facts.scanners.iter().filter(|scanner| !scanner.rows.is_empty()).take(MATRICES) {
         let rows = rows(scanner);
         html!(page, "<figure><figcaption>" {scanner.source} " tried "
             {plural(scanner.rows.len() as u64, "host")} {if scanner.more_rows { " or more" } else { "" }}
