@@ -212,7 +212,8 @@ impl Dispatcher {
     }
 
     /// Takes one record. A TCP or UDP packet, and one that asks a host or answers, goes to `sink` as its slots, one for
-    /// IPv4 and two for IPv6, each with the packet's partition. All slots of a partition must reach its SubAnalyzer in this order.
+    /// IPv4 and two for IPv6, each with the packet's partition. All slots of a partition must reach its SubAnalyzer in
+    /// this order.
     #[inline(always)]
     pub fn record(&mut self, record: &Record<'_>, sink: impl FnMut(u8, Slot)) {
         let mut sink = Each(sink);

@@ -25,7 +25,7 @@
 //!    many hosts that have gone away, but also some that have not.
 //!
 //! 5. What asks by another protocol than TCP and UDP ([`Question`]) has no flow: its type says whether it asks or
-//!    answers. The key of SCTP, a ping or ARP has failed unless an answer comes back, as that of UDP; a group by SCTP is
+//!    answers. A key of SCTP, a ping or ARP has failed unless an answer comes back, as one of UDP. A group by SCTP is
 //!    none by rule 4, one by ping or ARP if as many are answered as fail. An IP protocol has failed at once.
 //! 6. A key of ARP has failed only if it was asked for again within [`AGAIN_NS`]. The answer goes to the one that asks,
 //!    and a tap that sees questions alone would take every router for a scanner. One that was answered does not ask

@@ -23,8 +23,8 @@ impl Report {
     /// Writes the scans, by SYNs and by other probes, as `alert` records of Suricata's EVE format, one JSON document a
     /// line.
     ///
-    /// A vertical scan has no `dest_port` and a horizontal one has no `dest_ip`, as there are many. Pings and ARP have no
-    /// `dest_port` at all.
+    /// A vertical scan has no `dest_port` and a horizontal one has no `dest_ip`, as there are many. Pings and ARP have
+    /// no `dest_port` at all.
     pub fn write_eve(&self, mut out: impl Write) -> io::Result<()> {
         let mut scans: Vec<_> = self.alerts.iter().map(|alert| (alert, None)).collect();
         scans.extend(self.probe_scans.iter().map(|found| (&found.scan, Some(found.probe))));

@@ -50,7 +50,7 @@ impl Question<u128> {
 
 /// What a datagram or first fragment asks or answers, if it is neither TCP nor UDP.
 ///
-/// What goes to a multicast or broadcast address, or comes from none, asks nothing; nor do errors, which quote a packet.
+/// What goes to a multicast or broadcast address, or comes from none, asks nothing; nor do errors, which quote packets.
 #[cold]
 pub fn question(datagram: &Datagram<'_>) -> Option<Question<u128>> {
     let Datagram { source, destination, is_v4, fragment, .. } = *datagram;
