@@ -80,7 +80,7 @@ impl Lending {
         }
     }
 
-    /// The same; entries of IPv6 take twice the room.
+    /// The same; of entries of IPv6 a quarter has room.
     #[inline(always)]
     pub(crate) fn v6(&mut self, packet: &Transport<u128>) {
         if begins(packet.protocol, packet.flags) {
@@ -89,8 +89,7 @@ impl Lending {
             let source = self.keys.seeded_hash([(source >> 64) as u64, source as u64]);
             let destination = self.keys.seeded_hash([(destination >> 64) as u64, destination as u64]);
             let hash = self.keys.seeded_hash([source ^ destination.rotate_left(1), ports(packet)]);
-            self.see(partition, hash);
-            self.see(partition, self.keys.seeded_hash([hash, 1]));
+            (0..4).for_each(|fourth| self.see(partition, self.keys.seeded_hash([hash, fourth])));
         }
     }
 
@@ -147,8 +146,8 @@ fn divide(needs: &[u64], half: u64) -> Lent {
     let mut left = PARTITIONS;
     for doubling in 0..=MOST {
         let cost = 1 << doubling;
-        // A table is full only when a quarter more would be there than is needed.
-        let has_too_little = |need: u64| need + need / 4 > half.saturating_mul(cost);
+        // As many again may come before the next step.
+        let has_too_little = |need: u64| need.saturating_mul(2) > half.saturating_mul(cost);
         let mut needing: Vec<usize> = (0..needs.len()).filter(|&partition| has_too_little(needs[partition])).collect();
         // Those that did not get the doubling before get no other.
         needing.retain(|&partition| lent[partition] == doubling - 1);
@@ -180,9 +179,9 @@ mod tests {
         assert_eq!((lent[7], lent[8]), (MOST, -1));
         needs[8] = 300;
         let lent = divide(&needs, 100);
-        assert_eq!((lent[7], lent[8]), (6, 1));
+        assert_eq!((lent[7], lent[8]), (6, 2));
         assert_eq!(divide(&[65_536; PARTITIONS], 100), [0; PARTITIONS], "where all need much, all have their share");
-        assert_eq!(divide(&[80; PARTITIONS], 100), [-1; PARTITIONS]);
+        assert_eq!(divide(&[50; PARTITIONS], 100), [-1; PARTITIONS]);
     }
 
     proptest! {
