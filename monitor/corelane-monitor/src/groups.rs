@@ -2,6 +2,7 @@
 //! other than SYNs have groups by their kind too.
 
 use crate::hash::HashKeys;
+use crate::probe::Probe;
 use crate::settings::Settings;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
@@ -12,8 +13,10 @@ use std::net::IpAddr;
 #[derive(Debug, Default)]
 struct Group {
     count: u64,
-    /// So many failures are outweighed by the probes that were answered.
+    /// So many failures are outweighed by the members that were answered.
     outweighed: u64,
+    /// Those of these members that failed later.
+    known: u64,
     smallest: BinaryHeap<u64>,
     /// The members of those times, where they are asked for.
     members: BinaryHeap<(u64, IpAddr)>,
@@ -39,6 +42,15 @@ pub(crate) const BLOCK_FROM: u64 = 5;
 /// More of those than this, of one source, are a block.
 pub(crate) fn block_threshold(settings: &Settings) -> u64 {
     settings.vertical_threshold.max(settings.horizontal_threshold).saturating_mul(2)
+}
+
+/// The failures that one answer outweighs: a group is a scan if it has more than its answers outweigh.
+///
+/// Of SYNs as many are answered as fail. That is the threshold random walk of Jung, Paxson, Berger and Balakrishnan
+/// ("Fast Portscan Detection Using Sequential Hypothesis Testing", 2004), where four of five attempts of an innocent host
+/// and one of five of a scanner succeed: the odds are even where successes and failures are.
+pub(crate) fn to_one(probe: Option<Probe>) -> u64 {
+    probe.map_or(1, Probe::outweighed)
 }
 
 /// A group with more failures than the threshold.
@@ -81,22 +93,22 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         keep(&mut group.smallest, time_ns, self.threshold);
     }
 
-    /// Counts an answer beside the failures, which may be added before or after; it outweighs so many.
-    pub(crate) fn add_answered(&mut self, key: K, outweighed: u64) {
-        self.groups.entry(key).or_default().outweighed += outweighed;
-    }
-
-    /// Counts answers after all failures have been added. Groups without a scan are dropped first, as they need no
-    /// answers.
-    pub(crate) fn add_all_answered(&mut self, keys: impl Iterator<Item = (K, u64)>) {
+    /// Drops the groups that have too few failures for a scan: they need no answers.
+    pub(crate) fn drop_small(&mut self) {
         let threshold = self.threshold;
         self.groups.retain(|_, group| group.count > threshold);
+    }
+
+    /// Counts members that were answered, whether they failed later, and how many failures each outweighs. All others that
+    /// failed have been added.
+    pub(crate) fn add_answered(&mut self, keys: impl Iterator<Item = (K, bool, u64)>) {
         if self.groups.is_empty() {
             return;
         }
-        for (key, outweighed) in keys {
+        for (key, has_failed, outweighed) in keys {
             if let Some(group) = self.groups.get_mut(&key) {
                 group.outweighed += outweighed;
+                group.known += u64::from(has_failed);
             }
         }
     }
@@ -117,7 +129,7 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         self.groups.drain().filter(move |(_, group)| group.count > threshold && group.weighs()).filter_map(
             |(key, group)| {
                 let members = group.members.into_sorted_vec().into_iter().map(|(_, member)| member).collect();
-                Some(Scan { key, count: group.count, time_ns: *group.smallest.peek()?, members })
+                Some(Scan { key, count: group.count + group.known, time_ns: *group.smallest.peek()?, members })
             },
         )
     }
@@ -144,18 +156,23 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_of_five_is_no_scan() {
-        for (failures, answers, is_scan) in [(3, 0, true), (2, 0, false), (9, 2, true), (8, 2, false), (4, 1, false)] {
-            let mut either = [Groups::new(2, HashKeys::random()), Groups::new(2, HashKeys::random())];
-            let [first, last] = &mut either;
-            (0..answers).for_each(|_| first.add_answered(7_u32, 4));
-            for groups in [&mut *first, &mut *last] {
-                (0..failures).for_each(|time| groups.add(7, time, || NOBODY));
-            }
-            last.add_all_answered((0..answers).flat_map(|_| [(7, 4), (8, 4)]));
-            for groups in either.iter_mut() {
-                assert_eq!(groups.drain_scans().count(), usize::from(is_scan), "{failures} {answers}");
-            }
+    fn so_many_answers_are_no_scan() {
+        for (probe, failures, answers, is_scan) in [
+            (Some(Probe::Udp), 3, 0, true),
+            (Some(Probe::Udp), 2, 0, false),
+            (Some(Probe::Udp), 9, 2, true),
+            (Some(Probe::Udp), 8, 2, false),
+            (Some(Probe::Udp), 4, 1, false),
+            (None, 3, 2, true),
+            (None, 3, 3, false),
+            (None, 9, 8, true),
+            (None, 9, 10, false),
+        ] {
+            let mut groups = Groups::new(2, HashKeys::random());
+            (0..failures).for_each(|time| groups.add(7, time, || NOBODY));
+            groups.drop_small();
+            groups.add_answered((0..answers).flat_map(|_| [7, 8]).map(|key| (key, key == 8, to_one(probe))));
+            assert_eq!(groups.drain_scans().count(), usize::from(is_scan), "{probe:?} {failures} {answers}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The third stage: the global analysis.
 
 use crate::dispatch::Dispatcher;
-use crate::groups::{Groups, Scan, block_threshold};
+use crate::groups::{Groups, Scan, block_threshold, to_one};
 use crate::hash::HashKeys;
 use crate::partial_result::{BlockPart, PartialResult};
 use crate::probe::Probe;
@@ -24,9 +24,9 @@ pub struct MainAnalyzer {
     /// Failures of probes, by (kind, source, port).
     probes_v4: Groups<(Probe, u32, u16)>,
     probes_v6: Groups<(Probe, u128, u16)>,
-    /// Kind, source and port of keys of probes that were answered.
-    answered_v4: Vec<(Probe, u32, u16)>,
-    answered_v6: Vec<(Probe, u128, u16)>,
+    /// Kind, whether it failed later, source and port of keys that were answered.
+    answered_v4: Vec<(Option<Probe>, bool, u32, u16)>,
+    answered_v6: Vec<(Option<Probe>, bool, u128, u16)>,
     /// The traffic of each source, if it is counted.
     sources_v4: HashMap<u32, Volume, HashKeys>,
     sources_v6: HashMap<u128, Volume, HashKeys>,
@@ -82,8 +82,8 @@ impl MainAnalyzer {
             (Content::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns, to),
             (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns, to),
             (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns, to),
-            (Content::Answered(probe), false) => self.answered_v4.push((probe, report.source_v4(), port)),
-            (Content::Answered(probe), true) => self.answered_v6.push((probe, report.source_v6(), port)),
+            (Content::Answered(probe), false) => self.answered_v4.push((probe, false, report.source_v4(), port)),
+            (Content::Answered(probe), true) => self.answered_v6.push((probe, false, report.source_v6(), port)),
             (Content::Sent { bytes, connections }, is_v6) => {
                 let volume = Volume { flows: connections.into(), packets: 0, bytes };
                 if is_v6 {
@@ -142,11 +142,25 @@ impl MainAnalyzer {
             let Scan { key: (source, port), count, time_ns, members } = scan;
             (members, Alert::Horizontal { source: source.ip(), port, count, time_ns })
         }
-        fn probes<A: Address>(
-            groups: &mut Groups<(Probe, A, u16)>,
-            answered: Vec<(Probe, A, u16)>,
-        ) -> impl Iterator<Item = (Vec<IpAddr>, ProbeScan)> {
-            groups.add_all_answered(answered.into_iter().map(|key| (key, key.0.outweighed())));
+        fn weigh<A: Address>(
+            syns: &mut Groups<(A, u16)>,
+            probes: &mut Groups<(Probe, A, u16)>,
+            answered: &[(Option<Probe>, bool, A, u16)],
+        ) {
+            syns.drop_small();
+            probes.drop_small();
+            let (of_syns, of_probes) = (answered.iter(), answered.iter());
+            syns.add_answered(
+                of_syns
+                    .filter(|key| key.0.is_none())
+                    .map(|&(probe, failed, source, port)| ((source, port), failed, to_one(probe))),
+            );
+            probes
+                .add_answered(of_probes.filter_map(|&(probe, failed, source, port)| {
+                    Some(((probe?, source, port), failed, to_one(probe)))
+                }));
+        }
+        fn probes<A: Address>(groups: &mut Groups<(Probe, A, u16)>) -> impl Iterator<Item = (Vec<IpAddr>, ProbeScan)> {
             groups.drain_scans().map(|Scan { key: (probe, source, port), count, time_ns, members }| {
                 let scan = Alert::Horizontal { source: source.ip(), port, count, time_ns };
                 (members, ProbeScan { probe, scan })
@@ -165,13 +179,15 @@ impl MainAnalyzer {
             .probe_scans
             .iter()
             .for_each(|found| note(&found.scan, Some(found.probe), found.scan.destination().as_slice()));
+        weigh(&mut self.groups_v4, &mut self.probes_v4, &self.answered_v4);
+        weigh(&mut self.groups_v6, &mut self.probes_v6, &self.answered_v6);
         let of_syns = self.groups_v4.drain_scans().map(horizontal);
         for (members, scan) in of_syns.chain(self.groups_v6.drain_scans().map(horizontal)) {
             note(&scan, None, &members);
             report.alerts.push(scan);
         }
-        let of_probes = probes(&mut self.probes_v4, self.answered_v4);
-        for (members, found) in of_probes.chain(probes(&mut self.probes_v6, self.answered_v6)) {
+        let of_probes = probes(&mut self.probes_v4);
+        for (members, found) in of_probes.chain(probes(&mut self.probes_v6)) {
             note(&found.scan, Some(found.probe), &members);
             report.probe_scans.push(found);
         }

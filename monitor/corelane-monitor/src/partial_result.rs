@@ -25,9 +25,9 @@ pub struct PartialResult {
     pub(crate) alerts: Vec<Alert>,
     pub(crate) probe_scans: Vec<ProbeScan>,
     pub(crate) blocks: Vec<BlockPart>,
-    /// Kind, source and port of each key of probes that was answered.
-    pub(crate) answered_v4: Vec<(Probe, u32, u16)>,
-    pub(crate) answered_v6: Vec<(Probe, u128, u16)>,
+    /// Kind, whether it failed later, source and port of each key that was answered.
+    pub(crate) answered_v4: Vec<(Option<Probe>, bool, u32, u16)>,
+    pub(crate) answered_v6: Vec<(Option<Probe>, bool, u128, u16)>,
     pub(crate) talkers: Talkers,
 }
 

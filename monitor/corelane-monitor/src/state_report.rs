@@ -21,6 +21,8 @@ pub enum Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Failed(Failure),
+    /// The same of an attempt that was told as answered.
+    Refuted(Failure),
     Answered,
 }
 
@@ -29,6 +31,7 @@ impl Verdict {
         match self {
             Verdict::Failed(Failure::Rejected) => REJECTED,
             Verdict::Failed(Failure::Unanswered) => 0,
+            Verdict::Refuted(failure) => REFUTED | Verdict::Failed(failure).marks(),
             Verdict::Answered => ANSWERED,
         }
     }
@@ -39,8 +42,8 @@ impl Verdict {
 pub enum Content {
     /// An attempt or, if that is named, a probe has failed.
     Failed(Option<Probe>),
-    /// A probe was answered.
-    Answered(Probe),
+    /// An attempt or, if that is named, a probe was answered.
+    Answered(Option<Probe>),
     /// The traffic of a source since its last report.
     Sent {
         /// Bytes that it sent.
@@ -70,6 +73,7 @@ const PROBE: u32 = 18;
 const SENT: u32 = 15 << PROBE;
 const ANSWERED: u32 = 1 << 22;
 const AGAIN: u32 = 1 << 31;
+const REFUTED: u32 = 1 << 23;
 
 /// A key that failed or was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +141,7 @@ impl StateReport {
     pub fn content(&self) -> Content {
         match (self.0[10], self.probe()) {
             (marks, _) if marks & SENT == SENT => Content::Sent { bytes: self.time_ns(), connections: self.port() },
-            (marks, Some(probe)) if marks & ANSWERED != 0 => Content::Answered(probe),
+            (marks, probe) if marks & ANSWERED != 0 => Content::Answered(probe),
             (_, probe) => Content::Failed(probe),
         }
     }
@@ -200,6 +204,11 @@ impl StateReport {
         if self.0[10] & REJECTED != 0 { Failure::Rejected } else { Failure::Unanswered }
     }
 
+    /// Whether the answer to this attempt, which was told, is void.
+    pub(crate) fn is_refuted(&self) -> bool {
+        self.0[10] & REFUTED != 0
+    }
+
     /// The kind of probe that tried the port; `None` is a SYN.
     pub fn probe(&self) -> Option<Probe> {
         Probe::of_number(self.0[10] >> PROBE & 15)
@@ -226,7 +235,7 @@ mod tests {
                 (v4.port(), v4.failure(), v4.content()),
                 (65535, Failure::Unanswered, Content::Failed(Some(probe)))
             );
-            assert_eq!(StateReport::v4(tried, 0, Verdict::Answered).content(), Content::Answered(probe));
+            assert_eq!(StateReport::v4(tried, 0, Verdict::Answered).content(), Content::Answered(Some(probe)));
         }
         let tried = Tried { source: u128::MAX - 2, destination: 3 << 100, port: 1, probe: Some(Probe::Udp) };
         let v6 = StateReport::v6(tried, 1 << 40, UNANSWERED);

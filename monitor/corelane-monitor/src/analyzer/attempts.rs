@@ -7,14 +7,15 @@
 //! later its service has gone down, which is counted but makes no scan.
 //!
 //! Who scans may forge an answer. By RFC 9293 (3.10.7.1) a closed port answers a SYN by RST and ACK with sequence number
-//! 0, and a server that accepted sends its own numbers. So such an RST before the deadline makes the attempt a failure
-//! behind an answer too, and only an answer that has outlasted a time-out makes the key known.
+//! 0, and a server that accepted sends its own numbers. So such an RST to the SYN's port before the deadline makes the attempt a
+//! failure behind an answer too, and only an answer that has outlasted a time-out makes the key known.
 
 use crate::key::Key;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::state_report::Failure;
+use crate::steps::step_of;
 use crate::table::Table;
 use bytemuck::Zeroable;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
@@ -73,14 +74,19 @@ const UNANSWERED: u64 = 4;
 const STATE: u64 = 7;
 /// The key was answered before.
 const KNOWN: u64 = 1 << 3;
+/// It was told as answered in the window of `time`.
+const TOLD: u64 = 1 << 4;
 
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Attempt {
     time: u64,
-    /// [`STATE`], [`KNOWN`], and the [tick](tick) of the first SYN of those that were answered, by [`SINCE`].
+    /// [`STATE`], [`KNOWN`], [`TOLD`], the source port of its SYN by [`FROM`], and by [`SINCE`] the [tick](tick)
+    /// of the first SYN of those that were answered.
     marks: u64,
 }
 
+/// The shift of the source port of the SYN that opened it.
+const FROM: u32 = 8;
 /// The shift of the tick at which a key was first tried.
 const SINCE: u32 = 24;
 /// The bits of a tick: those of three days.
@@ -117,19 +123,28 @@ impl Attempt {
     }
 
     /// An attempt that a SYN opens.
-    fn opened(time: u64) -> Attempt {
-        Attempt { time, marks: OPEN | tick(time) << SINCE }
+    fn opened(time: u64, from: u16) -> Attempt {
+        Attempt { time, marks: OPEN | u64::from(from) << FROM | tick(time) << SINCE }
     }
 
     /// A SYN opens an answered one again.
-    fn open_again(&mut self, settings: &Settings, time: u64) {
+    fn open_again(&mut self, settings: &Settings, window_s: u64, time: u64, from: u16) {
         let since = self.marks >> SINCE & TICKS;
         let timeout = (settings.syn_timeout_ns / TICK_NS).min(TICKS);
         if tick(time).wrapping_sub(since) & TICKS > timeout {
             self.marks |= KNOWN;
         }
+        if window(window_s, self.time) != window(window_s, time) {
+            self.marks &= !TOLD;
+        }
         self.time = time;
+        self.marks = self.marks & !(0xffff << FROM) | u64::from(from) << FROM;
         self.set(OPEN);
+    }
+
+    /// Whether the key was answered.
+    pub(crate) fn was_answered(&self) -> bool {
+        self.is_answered() || self.is_known()
     }
 
     /// Whether an answer to the key has outlasted a time-out. Then its failure makes no scan.
@@ -148,7 +163,11 @@ impl Attempt {
             Failure::Rejected => REJECTED,
             Failure::Unanswered => UNANSWERED,
         });
-        if self.is_known() { Step::Gone(failure) } else { Step::Failed(failure, time) }
+        match self.marks & (KNOWN | TOLD) {
+            0 => Step::Failed(failure, time),
+            TOLD => Step::Refuted(failure, time),
+            _ => Step::Gone(failure),
+        }
     }
 
     pub(crate) fn is_rejected(&self) -> bool {
@@ -179,19 +198,37 @@ pub(crate) fn is_reply(slot: &Slot) -> bool {
     slot.flags() & (RST | ACK) != 0
 }
 
+impl Step {
+    /// The failure, if it is one.
+    pub(crate) fn failure(self) -> Option<Failure> {
+        match self {
+            Step::Failed(failure, _) | Step::Refuted(failure, _) | Step::Gone(failure) => Some(failure),
+            Step::Nothing | Step::Opened | Step::Answered => None,
+        }
+    }
+}
+
 /// What a packet changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Nothing,
     Opened,
+    /// It is answered, for the first time in this window.
     Answered,
     /// It causes the failure, or finds it overdue.
     Failed(Failure, u64),
+    /// The same, and it was told as answered.
+    Refuted(Failure, u64),
     /// The same of a key that is known: it makes no scan.
     Gone(Failure),
 }
 
-/// Takes one packet of the attempt `key`. One that is over counts as new.
+/// The window of so many seconds that a time is in.
+fn window(window_s: u64, time_ns: u64) -> u64 {
+    step_of(time_ns) / window_s.max(1)
+}
+
+/// Takes one packet of the attempt `key`. One that is over counts as new. An answer is told once in a window.
 #[inline(always)]
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
@@ -199,6 +236,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     settings: &Settings,
     key: &K,
     slot: &Slot,
+    window_s: u64,
     is_over: impl Fn(&Attempt) -> bool,
 ) -> Step {
     let hash = key.hash(&run.keys);
@@ -212,16 +250,16 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         }
     };
     if event == Event::Syn && (attempt.state() == NEW || is_over(attempt)) {
-        *attempt = Attempt::opened(time);
+        *attempt = Attempt::opened(time, slot.ports().0);
         return Step::Opened;
     }
     if event == Event::Syn && attempt.is_answered() {
-        attempt.open_again(settings, time);
+        attempt.open_again(settings, window_s, time, slot.ports().0);
         return Step::Opened;
     }
-    if attempt.is_answered() && slot.is_at_zero() && slot.flags() & ACK != 0 && event == Event::Rst {
-        let is_late = time >= attempt.deadline(settings);
-        return if is_late { Step::Nothing } else { attempt.fail(Failure::Rejected, time) };
+    if event == Event::Rst && attempt.is_answered() && slot.flags() & ACK != 0 && slot.is_at_zero() {
+        let is_other = time >= attempt.deadline(settings) || (attempt.marks >> FROM) as u16 != slot.ports().1;
+        return if is_other { Step::Nothing } else { attempt.fail(Failure::Rejected, time) };
     }
     if !attempt.is_open() {
         return Step::Nothing;
@@ -234,7 +272,9 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         Event::Rst => attempt.fail(Failure::Rejected, time),
         Event::SynAck => {
             attempt.set(ANSWERED);
-            Step::Answered
+            let is_told = attempt.marks & TOLD != 0;
+            attempt.marks |= TOLD;
+            if is_told { Step::Nothing } else { Step::Answered }
         }
         Event::Syn => Step::Nothing,
     }

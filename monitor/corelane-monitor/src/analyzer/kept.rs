@@ -81,7 +81,7 @@ impl Trials {
         let opened = attempt.is_open().then(|| attempt.time());
         attempt.finish(&self.settings, self.max_time);
         let time_ns = attempt.time();
-        if attempt.is_answered() || attempt.is_known() {
+        if attempt.was_answered() {
             return (time_ns, Outcome::Answered);
         }
         if attempt.is_rejected() {

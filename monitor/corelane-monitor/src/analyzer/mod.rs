@@ -32,7 +32,7 @@ pub(crate) mod kept;
 pub(crate) mod probes;
 mod sources;
 
-use crate::groups::Groups;
+use crate::groups::{Groups, to_one};
 use crate::hash::HashKeys;
 use crate::key::Key;
 use crate::partial_result::{BlockPart, PartialResult};
@@ -46,7 +46,7 @@ use crate::state_report::{Failure, StateReport, TOGETHER, Tried, Verdict};
 use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
 
-use attempts::{Attempt, Step};
+use attempts::Attempt;
 use corelane_net::decode::flags::RST;
 use family::Family;
 use flows::{Flow, FlowTable};
@@ -370,8 +370,8 @@ impl<A: Family> Tables<A> {
             resets |= u64::from(slot.flags() & RST != 0) << i;
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            let step = attempts::step(attempts, &common.run, &common.settings, &key, slot, |_| false);
-            if let Step::Failed(failure, _) | Step::Gone(failure) = step {
+            let step = attempts::step(attempts, &common.run, &common.settings, &key, slot, u64::MAX, |_| false);
+            if let Some(failure) = step.failure() {
                 common.failed::<A>(&key, failure);
             }
         }
@@ -478,6 +478,7 @@ impl<A: Family> Tables<A> {
     ) -> FamilyTrials<A> {
         let mut trials = FamilyTrials::default();
         let settings = common.settings.clone();
+        let mut answered = Vec::new();
         let mut pairs = HashMap::<(A, A), Volume, HashKeys>::with_hasher(common.run.keys);
         let mut groups = Groups::new(settings.vertical_threshold, common.run.keys);
         let mut probe_groups = Groups::new(settings.vertical_threshold, common.run.keys);
@@ -504,14 +505,25 @@ impl<A: Family> Tables<A> {
                 if settings.ignores(&tried) {
                     continue;
                 }
-                if let Step::Failed(failure, _) | Step::Gone(failure) = entry.value.finish(&settings, max_time) {
+                if let Some(failure) = entry.value.finish(&settings, max_time).failure() {
                     common.failed::<A>(entry.key(), failure);
                 }
                 if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !entry.value.is_known()) {
                     groups.add((source, destination), time_ns, || destination.ip());
                     common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(failure)));
                 }
+                if entry.value.was_answered() {
+                    let has_failed = entry.value.failed().is_some();
+                    A::answered(result).push((None, has_failed, source, tried.port));
+                }
             }
+            let was_answered = attempts.iter().filter(|entry| entry.value.was_answered());
+            groups.add_answered(was_answered.filter_map(|entry| {
+                let tried @ Tried { source, destination, .. } = A::tried(entry.key());
+                let mut attempt = entry.value;
+                attempt.finish(&settings, max_time);
+                (!settings.ignores(&tried)).then(|| ((source, destination), attempt.failed().is_some(), to_one(None)))
+            }));
             result.blocks.extend(groups.parts().map(|(&(source, destination), times)| BlockPart {
                 of: (source.ip(), None),
                 destination: destination.ip(),
@@ -541,11 +553,12 @@ impl<A: Family> Tables<A> {
                     }
                 } else if entry.value.is_answered() {
                     if probe.has_port() {
-                        probe_groups.add_answered((probe, source, destination), probe.outweighed());
+                        answered.push(((probe, source, destination), false, to_one(Some(probe))));
                     }
-                    A::answered(result).push((probe, source, port));
+                    A::answered(result).push((Some(probe), false, source, port));
                 }
             }
+            probe_groups.add_answered(answered.drain(..));
             for mut entry in std::mem::take(sources).iter().copied() {
                 if let Some((bytes, connections)) = entry.value.take() {
                     common.outbox.push(A::sent_report(entry.key(), bytes, connections));

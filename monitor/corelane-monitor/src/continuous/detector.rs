@@ -270,13 +270,24 @@ impl Common {
         }
     }
 
-    /// Reports what became of a key, before the step `again` perhaps not for the first time.
+    /// Reports a failure, if this is one that may be of a scan, or counts it. Before the step `again` it is perhaps not
+    /// the first one of its key.
+    fn failed<A: Family>(&mut self, key: &A::Key, step: Step, again: u64) {
+        match step {
+            Step::Failed(failure, time_ns) => self.send::<A>(key, time_ns, Verdict::Failed(failure), again),
+            Step::Refuted(failure, time_ns) => self.send::<A>(key, time_ns, Verdict::Refuted(failure), again),
+            Step::Gone(failure) => self.gone::<A>(key, failure),
+            Step::Nothing | Step::Opened | Step::Answered => {}
+        }
+    }
+
+    /// Reports what became of a key.
     fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, again: u64) {
         let tried = A::tried(key);
         if self.settings.ignores(&tried) {
             return;
         }
-        if let (Verdict::Failed(failure), None) = (verdict, tried.probe) {
+        if let (Verdict::Failed(failure) | Verdict::Refuted(failure), None) = (verdict, tried.probe) {
             self.gone::<A>(key, failure);
         }
         self.outbox.push(A::state_report(tried, time_ns, verdict).again(self.now < again));
@@ -543,8 +554,8 @@ impl<A: Family> Tables<A> {
         }
         let table = &mut self.attempts[usize::from(partition)];
         let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
-        match attempts::step(table, &common.run, &common.settings, &key, slot, is_over) {
-            Step::Nothing | Step::Answered => {}
+        let window_s = common.continuous.forget_s;
+        match attempts::step(table, &common.run, &common.settings, &key, slot, window_s, is_over) {
             Step::Opened => {
                 let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
                 let tables = &mut self.attempts;
@@ -552,10 +563,8 @@ impl<A: Family> Tables<A> {
                     attempt_due(&mut tables[usize::from(partition)], key, step, common).is_some()
                 });
             }
-            Step::Failed(failure, time_ns) => {
-                common.send::<A>(&key, time_ns, Verdict::Failed(failure), self.again[usize::from(partition)][ATTEMPTS]);
-            }
-            Step::Gone(failure) => common.gone::<A>(&key, failure),
+            Step::Answered => common.send::<A>(&key, slot.time_ns(), Verdict::Answered, 0),
+            step => common.failed::<A>(&key, step, self.again[usize::from(partition)][ATTEMPTS]),
         }
     }
 
@@ -681,14 +690,8 @@ impl<A: Family> Tables<A> {
             for (partition, key) in &keys {
                 let table = &mut self.attempts[usize::from(*partition)];
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
-                match attempt.finish(&common.settings, time_ns) {
-                    Step::Failed(failure, time_ns) => {
-                        let again = self.again[usize::from(*partition)][ATTEMPTS];
-                        common.send::<A>(key, time_ns, Verdict::Failed(failure), again);
-                    }
-                    Step::Gone(failure) => common.gone::<A>(key, failure),
-                    Step::Nothing | Step::Opened | Step::Answered => {}
-                }
+                let step = attempt.finish(&common.settings, time_ns);
+                common.failed::<A>(key, step, self.again[usize::from(*partition)][ATTEMPTS]);
             }
             self.attempts_due.give_back(keys);
         }

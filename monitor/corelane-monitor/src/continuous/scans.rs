@@ -4,8 +4,9 @@
 //! and port, whose members are destinations. A group
 //!
 //! 1. keeps its latest failures, at most one more than the threshold, each for the time after which it is forgotten;
-//! 2. is a scan when it has more than the threshold. A group of UDP keys is none while at least one key of five was
-//!    answered since the first of the failures that it keeps. Answers before that say nothing about them;
+//! 2. is a scan when it has more than the threshold, unless answers outweigh them: of SYNs as many, of UDP keys one of
+//!    five. Both are counted in windows, which are aligned, of the time after which a failure is forgotten. The greater
+//!    number of the current window and of that before it counts;
 //! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 //!
@@ -93,6 +94,38 @@ enum Failed {
     Found,
 }
 
+/// How many members failed, or were answered, in the latest window that had any, and in that before it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Tally {
+    window: u64,
+    now: u32,
+    before: u32,
+}
+
+impl Tally {
+    /// Goes on to a window.
+    fn pass(&mut self, window: u64) -> &mut Self {
+        if window > self.window {
+            let is_next = window == self.window + 1;
+            *self = Tally { window, now: 0, before: if is_next { self.now } else { 0 } };
+        }
+        self
+    }
+
+    /// Takes one back.
+    fn take_back(&mut self) {
+        let from = if self.now > 0 { &mut self.now } else { &mut self.before };
+        *from = from.saturating_sub(1);
+    }
+
+    fn most(&self) -> u64 {
+        self.now.max(self.before).into()
+    }
+}
+
+/// So many tallies take as much as a group.
+const TALLIES: usize = 4;
+
 /// The member of a group: what its target leaves open.
 type Member = Target;
 
@@ -100,8 +133,7 @@ type Member = Target;
 struct Group {
     /// Failures and their members, in order of time.
     failures: VecDeque<(u64, Member)>,
-    /// The times of the latest answers, if there are failures; no more than decide.
-    answers: VecDeque<u64>,
+    failed: Tally,
     quiet: Option<Quiet>,
     /// The first failure that came through a tunnel.
     through: Option<Box<Through>>,
@@ -132,6 +164,9 @@ pub(crate) struct Scans {
     crowded: BTreeMap<Key, ([u64; 2], u64)>,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
+    /// The answers of sources, by targets, in this window and that before it.
+    answered: HashMap<Key, Tally, HashKeys>,
+    window: u64,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
     due: BTreeMap<u64, Vec<Key>>,
     /// The reports of each step that is not over, and how many they are.
@@ -157,6 +192,7 @@ pub(crate) struct Scans {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ScansState<'a> {
     groups: Vec<(Key, Cow<'a, Group>)>,
+    answered: Vec<(Key, Tally)>,
     pending: Vec<StateReport>,
     noted: Vec<Through>,
     tunnels: Vec<Through>,
@@ -174,6 +210,8 @@ impl Scans {
             crowded: BTreeMap::new(),
             continuous: *continuous,
             groups: HashMap::with_hasher(HashKeys::random()),
+            answered: HashMap::with_hasher(HashKeys::random()),
+            window: 0,
             due: BTreeMap::new(),
             pending: BTreeMap::new(),
             waiting: 0,
@@ -194,7 +232,17 @@ impl Scans {
         groups.sort_unstable_by_key(|(key, _)| *key);
         let pending = self.pending.values().flatten().copied().collect();
         let noted = self.noted.values().flatten().copied().collect();
-        ScansState { groups, pending, noted, tunnels: self.tunnels.all(), evicted: self.evicted, found: self.found }
+        let mut answered: Vec<_> = self.answered.iter().map(|(key, tally)| (*key, *tally)).collect();
+        answered.sort_unstable_by_key(|(key, _)| *key);
+        ScansState {
+            groups,
+            answered,
+            pending,
+            noted,
+            tunnels: self.tunnels.all(),
+            evicted: self.evicted,
+            found: self.found,
+        }
     }
 
     /// Goes on from a state.
@@ -205,6 +253,9 @@ impl Scans {
         self.groups.clear();
         self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
         self.more = self.groups.values().map(Group::more).sum();
+        self.answered.clear();
+        self.answered.extend(state.answered);
+        self.window = self.answered.values().map(|tally| tally.window).max().unwrap_or(0);
         state.pending.into_iter().for_each(|report| self.report(report));
         self.noted.clear();
         self.waiting_tunnels = 0;
@@ -325,10 +376,20 @@ impl Scans {
     fn count(&mut self, report: &StateReport, events: &mut Vec<ScanEvent>) {
         let (source, port, time_ns) = (report.source(), report.port(), report.time_ns());
         let (host, port) = (Target::Host(report.destination()), Target::Port(port));
+        let window = self.window_of(time_ns);
+        if window > self.window {
+            self.window = window;
+            self.answered.retain(|_, tally| tally.window + 1 >= window);
+        }
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
             match report.content() {
                 Content::Failed(Some(probe)) if !counts(target, probe) => {}
                 Content::Failed(probe) => {
+                    if report.is_refuted()
+                        && let Some(tally) = self.answered.get_mut(&(source, probe, target))
+                    {
+                        tally.pass(window).take_back();
+                    }
                     let tunnel = self.tunnels.of(source, report.destination(), step_of(time_ns));
                     let through =
                         tunnel.map(|tunnel| Through { source, destination: report.destination(), time_ns, tunnel });
@@ -344,13 +405,15 @@ impl Scans {
                     self.block(key, through, times, failed, events);
                 }
                 Content::Answered(probe) => {
-                    if let Some(group) = self.groups.get_mut(&(source, Some(probe), target)) {
-                        group.answered(time_ns, threshold, outweighed(Some(probe)));
-                    }
+                    self.answered.entry((source, probe, target)).or_default().pass(window).now += 1;
                 }
                 Content::Sent { .. } => {}
             }
         }
+    }
+
+    fn window_of(&self, time_ns: u64) -> u64 {
+        step_of(time_ns) / self.continuous.forget_s.max(1)
     }
 
     /// The first of the times is when it counts, and the other one that of the event.
@@ -363,11 +426,12 @@ impl Scans {
         events: &mut Vec<ScanEvent>,
     ) -> Failed {
         let forget_s = self.continuous.forget_s;
+        let window = self.window_of(time_ns);
         let queue = &mut self.due;
         let group = self.groups.entry(key).or_insert_with(|| {
             let due = step_of(time_ns).saturating_add(forget_s);
             queue.entry(due).or_default().push(key);
-            Group { failures: VecDeque::new(), answers: VecDeque::new(), quiet: None, through: None, due }
+            Group { failures: VecDeque::new(), failed: Tally::default(), quiet: None, through: None, due }
         });
         if let Some(quiet) = &mut group.quiet {
             quiet.count += 1;
@@ -381,18 +445,19 @@ impl Scans {
         }
         if group.failures.len() > threshold {
             group.failures.pop_front();
-            group.tidy();
             if let Some((_, more)) = self.crowded.get_mut(&key).filter(|_| key.2 == Target::Block) {
                 *more += 1;
             }
         }
         let more = group.more();
         group.failures.push_back((time_ns, member));
+        group.failed.pass(window).now += 1;
         self.more += group.more() - more;
         if group.through.is_none() {
             group.through = through.map(Box::new);
         }
-        if group.failures.len() <= outweighed(key.1) * group.answers.len() {
+        let answered = self.answered.get_mut(&key).map_or(0, |tally| tally.pass(window).most());
+        if group.failed.most() <= groups::to_one(key.1) * answered {
             return Failed::Known;
         }
         if group.failures.len() <= threshold {
@@ -409,12 +474,15 @@ impl Scans {
     /// A group is a scan, by the failure of these times, and had so many more than it keeps.
     fn find(&mut self, key: Key, [time_ns, sent_ns]: [u64; 2], more: u64, events: &mut Vec<ScanEvent>) {
         let Some(group) = self.groups.get_mut(&key) else { return };
-        let count = group.failures.len() as u64 + more;
+        let distinct = group.failures.len() as u64 + more;
+        // Answers may have outweighed more failures than it keeps.
+        let in_windows = u64::from(group.failed.now) + u64::from(group.failed.before);
+        let count = if key.2 == Target::Block { distinct } else { distinct.max(in_windows) };
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
-        let quiet = Quiet { first_ns, found_ns: sent_ns, last_ns: sent_ns, count, distinct: count };
+        let quiet = Quiet { first_ns, found_ns: sent_ns, last_ns: sent_ns, count, distinct };
         self.more -= group.more();
         group.failures = VecDeque::new();
-        group.answers = VecDeque::new();
+        group.failed = Tally::default();
         group.quiet = Some(quiet);
         group.due = step_of(time_ns).saturating_add(self.continuous.suppress_s);
         self.due.entry(group.due).or_default().push(key);
@@ -496,8 +564,30 @@ impl Scans {
     /// both: where they take half of what may be. Scans that are given up end early.
     #[inline]
     fn evict(&mut self, events: &mut Vec<ScanEvent>) {
-        if self.groups.len() + self.more / MORE > self.most_groups {
+        if self.answered.len() > self.most_groups {
+            self.halve_answered();
+        }
+        if self.groups.len() + self.more / MORE > self.most() {
             self.halve(events);
+        }
+    }
+
+    /// What answers leave to groups.
+    fn most(&self) -> usize {
+        self.most_groups - (self.answered.len() / TALLIES).min(self.most_groups)
+    }
+
+    /// Gives up the smaller half of the answers: they outweigh the least.
+    #[cold]
+    fn halve_answered(&mut self) {
+        let mut all: Vec<_> = self.answered.iter().map(|(key, tally)| (tally.most(), tally.window, *key)).collect();
+        let half = all.len().div_ceil(2);
+        if half < all.len() {
+            all.select_nth_unstable(half);
+            all.truncate(half);
+        }
+        for (.., key) in all {
+            self.answered.remove(&key);
         }
     }
 
@@ -512,7 +602,7 @@ impl Scans {
                 .map(|(key, group)| (group.latest_ns(), *key))
                 .collect();
             // Of both one is not below this if together they are too many.
-            if old.len() + more / MORE < self.most_groups.div_ceil(2) {
+            if old.len() + more / MORE < self.most().div_ceil(2) {
                 continue;
             }
             let half = old.len().div_ceil(2);
@@ -590,15 +680,11 @@ fn counts(target: Target, probe: Probe) -> bool {
     if matches!(target, Target::Port(_)) { probe.counts_hosts() } else { probe.has_port() }
 }
 
-/// The failures that one answer to a probe of this kind outweighs.
-fn outweighed(probe: Option<Probe>) -> usize {
-    probe.map_or(1, Probe::outweighed) as usize
-}
-
 /// The order in which the reports of a step count.
 fn order(report: &StateReport) -> impl Ord + use<> {
-    let is_answer = matches!(report.content(), Content::Answered(_));
-    (report.time_ns(), report.source(), report.destination(), report.port(), report.probe(), is_answer)
+    // An answer comes before what refutes it.
+    let is_failure = matches!(report.content(), Content::Failed(_));
+    (report.time_ns(), report.source(), report.destination(), report.port(), report.probe(), is_failure)
 }
 
 impl Group {
@@ -637,26 +723,6 @@ impl Group {
     fn forget(&mut self, now: u64, continuous: &Continuous) {
         while self.failures.front().is_some_and(|&(time_ns, _)| continuous.forgets(now, time_ns)) {
             self.failures.pop_front();
-        }
-        self.tidy();
-    }
-
-    /// Forgets answers before the first failure.
-    fn tidy(&mut self) {
-        let since = self.failures.front().map_or(u64::MAX, |&(time_ns, _)| time_ns);
-        while self.answers.front().is_some_and(|&time_ns| time_ns < since) {
-            self.answers.pop_front();
-        }
-    }
-
-    fn answered(&mut self, time_ns: u64, threshold: usize, outweighed: usize) {
-        if self.failures.is_empty() {
-            return;
-        }
-        self.answers.push_back(time_ns);
-        // So many decide for all failures that there may be.
-        if self.answers.len() > threshold.saturating_add(1).div_ceil(outweighed) {
-            self.answers.pop_front();
         }
     }
 }
@@ -756,23 +822,27 @@ mod tests {
     }
 
     #[test]
-    fn answers_take_no_memory_without_failures_and_no_more_than_decide() {
-        let mut scans = scans(7, 10, 10);
-        let port = |port: u16| 1000 + port;
-        (0..50).for_each(|number| scans.report(report(100, 1, port(number), Verdict::Answered)));
+    fn answers_count_in_their_window_and_in_the_next_whether_failures_were_there_or_not() {
+        for (step, is_found) in [(101, false), (119, false), (120, true)] {
+            let mut scans = scans(7, 10, 10);
+            (0..2).for_each(|number| scans.report(report(100, 1, 1000 + number, Verdict::Answered)));
+            (0..8).for_each(|number| scans.report(report(step, 1, number, FAILED)));
+            assert_eq!(until(&mut scans, step).len(), usize::from(is_found), "{step}");
+            assert_eq!(scans.answered.is_empty(), is_found, "{step}: older ones take no memory");
+        }
+    }
+
+    #[test]
+    fn the_fewest_answers_leave_where_there_is_no_room() {
+        let settings = Settings { table_bytes: Some(100 * 400 * 4), ..Settings::default() };
+        let mut scans = Scans::new(&settings, &Continuous::default());
+        for source in 1..400 {
+            (0..1 + u16::from(source == 1))
+                .for_each(|port| scans.report(report(100, source, port, Verdict::Answered).at(begin_of(100))));
+        }
         assert_eq!(until(&mut scans, 100), []);
-        assert_eq!(scans.len(), 0);
-        scans.report(report(101, 1, 1, FAILED));
-        (0..50).for_each(|number| scans.report(report(101, 1, port(number), Verdict::Answered)));
-        (2..30).for_each(|number| scans.report(report(102, 1, number, FAILED)));
-        assert_eq!(until(&mut scans, 102), [(102, 8, ScanState::Found)], "the latest eight are a scan");
-        let mut scans = Scans { thresholds: [7, 7], ..scans };
-        scans.report(report(103, 2, 1, FAILED));
-        (0..50).for_each(|number| scans.report(report(103, 2, port(number), Verdict::Answered)));
-        assert_eq!(until(&mut scans, 103), []);
-        let group = &scans.groups
-            [&(std::net::Ipv4Addr::from_bits(2).into(), Some(Probe::Udp), Target::Host([0, 0, 0, 9].into()))];
-        assert_eq!((group.failures.len(), group.answers.len()), (1, 2));
+        assert!((50..=100).contains(&scans.answered.len()), "{}", scans.answered.len());
+        assert_eq!(scans.answered.values().map(Tally::most).max(), Some(2));
     }
 
     /// The room of a group with many failures is that of several.

@@ -861,7 +861,7 @@ mod tests {
         assert_eq!(said(&mut aggregator, &batches[5]), ["OldRun"]);
         let mut strict = super::tests::aggregator(&["b"]);
         assert_eq!(said(&mut strict, &batches[0]), ["Stranger(SensorName(\"a\"))"]);
-        assert_eq!(said(&mut strict, b"CLB\x04..."), ["Error(Version(4))"]);
+        assert_eq!(said(&mut strict, b"CLB\x09..."), ["Error(Version(9))"]);
         assert_eq!(strict.sensors().count(), 1);
     }
 

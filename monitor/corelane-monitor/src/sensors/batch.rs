@@ -23,10 +23,11 @@
 //! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
-//! kind of a probe that was answered, or 32 and the kind of one that was judged early. 15 is no failure but the tunnel
-//! between this source and destination, and stands before their failures: there is no port, and behind the time 38
-//! bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the
-//! depth.
+//! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of a
+//! SYN that was told as answered; 64 and what stands there otherwise, for a key that may have been told before. 15 is no
+//! failure but the tunnel between this source and destination, and stands before their failures: there is no port, and
+//! behind the time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the
+//! protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
@@ -192,19 +193,27 @@ fn order(report: &StateReport) -> impl Ord + use<> {
     (hosts(report.source(), report.destination()), report.time_ns(), report.port(), outcome)
 }
 
-/// In front of the number of a kind whose probe was answered: a byte of its own.
+/// In front of the number of a kind whose probe was answered, 0 for a SYN: a byte of its own.
 const ANSWERED: u8 = 16;
 /// The same of one that was judged early.
 const EARLY: u8 = 32;
+/// The same of a SYN that was told as answered, and has failed: without a refusal, or with one.
+const REFUTED: u8 = 48;
+/// Set in that byte for a key that may have been told before.
+const AGAIN: u8 = 64;
 
 fn outcome(report: &StateReport) -> Option<u8> {
-    match report.content() {
-        Content::Failed(None) => Some(u8::from(report.failure() == Failure::Rejected)),
-        Content::Failed(Some(probe)) if report.failure() == Failure::Rejected => Some(EARLY + probe.number() as u8),
-        Content::Failed(Some(probe)) => Some(1 + probe.number() as u8),
-        Content::Answered(probe) => Some(ANSWERED + probe.number() as u8),
-        Content::Sent { .. } => None,
-    }
+    let rejected = u8::from(report.failure() == Failure::Rejected);
+    let again = if report.is_again() { AGAIN } else { 0 };
+    let outcome = match report.content() {
+        Content::Failed(None) if report.is_refuted() => REFUTED + rejected,
+        Content::Failed(None) => rejected,
+        Content::Failed(Some(probe)) if rejected != 0 => EARLY + probe.number() as u8,
+        Content::Failed(Some(probe)) => 1 + probe.number() as u8,
+        Content::Answered(probe) => ANSWERED + probe.map_or(0, Probe::number) as u8,
+        Content::Sent { .. } => return None,
+    };
+    Some(again | outcome)
 }
 
 fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
@@ -215,8 +224,12 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
         0 => Some((None, UNANSWERED)),
         1 => Some((None, Verdict::Failed(Failure::Rejected))),
         2..ANSWERED => Some((Some(probe(outcome - 1)?), UNANSWERED)),
+        ANSWERED => Some((None, Verdict::Answered)),
+        REFUTED => Some((None, Verdict::Refuted(Failure::Unanswered))),
+        49 => Some((None, Verdict::Refuted(Failure::Rejected))),
         ANSWERED..EARLY => Some((Some(waits(outcome - ANSWERED)?), Verdict::Answered)),
-        _ => Some((Some(waits(outcome - EARLY)?), Verdict::Failed(Failure::Rejected))),
+        EARLY..REFUTED => Some((Some(waits(outcome - EARLY)?), Verdict::Failed(Failure::Rejected))),
+        _ => None,
     }
 }
 
@@ -524,7 +537,7 @@ impl<'a> Input<'a> {
                 through.push(Through { source, destination, time_ns, tunnel });
                 continue;
             }
-            let (port, (probe, verdict)) = (port?, verdict(outcome)?);
+            let (port, (probe, verdict)) = (port?, verdict(outcome & !AGAIN)?);
             let report = match is_v6 {
                 true => StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict),
                 false => {
@@ -532,6 +545,7 @@ impl<'a> Input<'a> {
                     StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict)
                 }
             };
+            let report = report.again(outcome & AGAIN != 0);
             if time_ns > end_ns || shard_of(report.source()) != shard {
                 return None;
             }
@@ -582,13 +596,14 @@ mod tests {
     }
 
     fn report(is_v6: bool, ends: (u8, u8), port: u16, time_ns: u64, outcome: u8) -> StateReport {
-        let (probe, verdict) = verdict(outcome).unwrap();
+        let (probe, verdict) = verdict(outcome & !AGAIN).unwrap();
+        let again = outcome & AGAIN != 0;
         let (source, destination) = (u32::from(ends.0) << 24 | 1, u32::from(ends.1) << 8 | 2);
         match is_v6 {
-            false => StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict),
+            false => StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict).again(again),
             true => {
                 let (source, destination) = (u128::from(source) << 90, u128::from(destination) << 77);
-                StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict)
+                StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict).again(again)
             }
         }
     }
@@ -602,7 +617,8 @@ mod tests {
             time,
             prop_oneof![
                 0..13_u8,
-                (prop::sample::select(vec![4_u8, 8, 9, 11]), 1..3_u8).prop_map(|(kind, way)| 16 * way + kind)
+                (prop::sample::select(vec![4_u8, 8, 9, 11]), 1..3_u8).prop_map(|(kind, way)| 16 * way + kind),
+                prop::sample::select(vec![ANSWERED, REFUTED, REFUTED + 1, AGAIN, AGAIN | 1, AGAIN | EARLY | 4]),
             ],
         );
         let one = one.prop_map(|(is_v6, ends, port, time_ns, outcome)| report(is_v6, ends, port, time_ns, outcome));
@@ -692,7 +708,7 @@ mod tests {
             (BatchError::NotABatch, BatchError::NotABatch, BatchError::NotABatch)
         );
         let mut other = whole.clone();
-        other[3] = 4;
+        other[3] = VERSION + 1;
         assert_eq!(
             error(&other).to_string(),
             "a batch of version 4, and this program reads version 3; update the older one"

@@ -27,6 +27,8 @@ struct Outcome {
     port: u16,
     probe: Option<Probe>,
     answered: bool,
+    /// It was told as answered, which is void.
+    refuted: bool,
 }
 
 fn step(time: u64) -> u64 {
@@ -83,52 +85,72 @@ fn flows(packets: &[Packet]) -> Vec<Vec<(usize, Packet)>> {
 }
 
 /// The failures of SYNs, whether an RST brought them about, and whether the key was answered before.
-fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> Vec<(Outcome, bool, bool)> {
-    let mut histories: BTreeMap<Key, Vec<(u64, char)>> = BTreeMap::new();
+fn attempts(
+    packets: &[Packet],
+    settings: &Settings,
+    forget: u64,
+    end: u64,
+) -> (Vec<(Outcome, bool, bool)>, Vec<Outcome>) {
+    let mut histories: BTreeMap<Key, Vec<(u64, char, u16)>> = BTreeMap::new();
     for packet in packets {
         if let Some((key, what)) = packet.attempt() {
-            histories.entry(key).or_default().push((packet.time_ns, what));
+            histories.entry(key).or_default().push((packet.time_ns, what, packet.client_port()));
         }
     }
-    let mut failures = Vec::new();
+    let (mut failures, mut answers) = (Vec::new(), Vec::new());
+    let window = |time: u64| step(time) / forget.max(1);
     for ((source, destination, port), history) in histories {
         let mut opened: Option<u64> = None;
         let mut failed: Option<u64> = None;
         // The SYN that was answered last.
         let mut answered: Option<u64> = None;
         let (mut first, mut known) = (0, false);
-        let mut fail = |time: u64, rejected: bool, known: bool| {
-            let outcome = Outcome { time, source, destination, port, probe: None, answered: false };
+        // Whether that was told in its window.
+        let mut told = false;
+        let mut fail = |time: u64, rejected: bool, known: bool, told: bool| {
+            let (answered, refuted) = (false, told && !known);
+            let outcome = Outcome { time, source, destination, port, probe: None, answered, refuted };
             failures.push((outcome, rejected, known));
             Some(time)
         };
-        for (time, what) in history {
+        let mut from = 0;
+        for (time, what, port) in history {
             if let Some(deadline) = opened.map(|opened| opened + settings.syn_timeout_ns)
                 && time >= deadline
             {
-                (opened, failed) = (None, fail(deadline, false, known));
+                (opened, failed) = (None, fail(deadline, false, known, told));
             }
             match what {
                 'S' if opened.is_none() && failed.is_none_or(|failed| step(time) - step(failed) > forget) => {
                     match answered.is_some_and(|answered| step(time) - step(answered) <= forget) {
-                        true => known |= has_outlasted(first, time, settings),
-                        false => (first, known) = (time, false),
+                        true => {
+                            known |= has_outlasted(first, time, settings);
+                            told &= answered.is_some_and(|answered| window(answered) == window(time));
+                        }
+                        false => (first, known, told) = (time, false, false),
                     }
-                    (opened, failed, answered) = (Some(time), None, None);
+                    (opened, failed, answered, from) = (Some(time), None, None, port);
                 }
-                'A' if opened.is_some() => (opened, answered) = (None, opened),
-                'R' | 'Z' if opened.is_some() => (opened, failed) = (None, fail(time, true, known)),
-                'Z' if answered.is_some_and(|answered| time < answered + settings.syn_timeout_ns) => {
-                    (answered, failed) = (None, fail(time, true, known));
+                'A' if opened.is_some() => {
+                    (opened, answered) = (None, opened);
+                    if !told {
+                        let (answered, refuted) = (true, false);
+                        answers.push(Outcome { time, source, destination, port, probe: None, answered, refuted });
+                    }
+                    told = true;
+                }
+                'R' | 'Z' if opened.is_some() => (opened, failed) = (None, fail(time, true, known, told)),
+                'Z' if port == from && answered.is_some_and(|answered| time < answered + settings.syn_timeout_ns) => {
+                    (answered, failed) = (None, fail(time, true, known, told));
                 }
                 _ => {}
             }
         }
         if let Some(opened) = opened {
-            fail(end.min(opened + settings.syn_timeout_ns), false, known);
+            fail(end.min(opened + settings.syn_timeout_ns), false, known, told);
         }
     }
-    failures
+    (failures, answers)
 }
 
 /// What became of the keys of other probes.
@@ -171,7 +193,8 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
         let mut judge = |(time, answered): (u64, bool)| {
             // A datagram counts in its time also if the run has ended by then.
             let time = if patience > 0 { time + patience } else { time.min(end) };
-            outcomes.push(Outcome { time, source, destination, port, probe: Some(probe), answered });
+            let (probe, refuted) = (Some(probe), false);
+            outcomes.push(Outcome { time, source, destination, port, probe, answered, refuted });
         };
         for (_, time, is_answer) in history {
             match &mut asked {
@@ -203,9 +226,9 @@ fn scans(
     // Failures with their members, the first one first.
     // Events of datagrams have the times at which they were sent.
     let late = if probe == Some(Probe::Udp) { 60 * SECOND } else { 0 };
-    let event = |failed: &[(u64, Target)], found: u64, state: ScanState| {
+    let event = |(failed, more): (&[(u64, Target)], u64), found: u64, state: ScanState| {
         let time_ns = found - late;
-        let count = failed.len() as u64;
+        let count = failed.len() as u64 + more;
         let scan = match target {
             Target::Host(destination) => Alert::Vertical { source, destination, count, time_ns },
             Target::Port(port) => Alert::Horizontal { source, port, count, time_ns },
@@ -217,22 +240,39 @@ fn scans(
         assert_eq!(BTreeSet::from_iter(early).len() as u64, distinct, "none of them failed twice");
         ScanEvent { probe, scan, first_ns: first_ns - late, distinct, tunnel: None, state }
     };
-    let ended = |failed: &[(u64, Target)], found: u64| {
+    let ended = |(failed, more): (&[(u64, Target)], u64), found: u64| {
         let (last_ns, _) = failed[failed.len() - 1];
-        event(failed, found, ScanState::Ended { last_ns: last_ns - late })
+        event((failed, more), found, ScanState::Ended { last_ns: last_ns - late })
     };
     let quiet_until = |found: u64| step(found).saturating_add(continuous.suppress_s).min(last_step);
     let mut events = Vec::new();
     let mut failures: Vec<(u64, Target)> = Vec::new();
-    let mut answers: Vec<u64> = Vec::new();
-    // Found when, failures since then and before.
-    let mut quiet: Option<(u64, Vec<(u64, Target)>)> = None;
+    // So many members by windows.
+    let window = |time: u64| step(time) / continuous.forget_s.max(1);
+    let (mut failed_in, mut answered_in) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
+    let most = |counts: &BTreeMap<u64, u64>, now: u64| {
+        let of = |window: Option<u64>| window.and_then(|window| counts.get(&window)).copied().unwrap_or(0);
+        of(Some(now)).max(of(now.checked_sub(1)))
+    };
+    // Found when, failures since then and before, and how many more there were.
+    let mut quiet: Option<(u64, Vec<(u64, Target)>, u64)> = None;
     for (outcome, member) in outcomes {
         let now = step(outcome.time);
-        if let Some((found, failed)) = quiet.take_if(|&mut (found, _)| now.min(last_step) > quiet_until(found)) {
-            events.push((quiet_until(found), ended(&failed, found)));
+        let in_window = window(outcome.time);
+        if outcome.answered {
+            *answered_in.entry(in_window).or_default() += 1;
         }
-        if let Some((_, failed)) = &mut quiet {
+        if outcome.refuted {
+            let of = |counts: &BTreeMap<u64, u64>, window: u64| counts.get(&window).is_some_and(|&count| count > 0);
+            let from = if of(&answered_in, in_window) { Some(in_window) } else { in_window.checked_sub(1) };
+            if let Some(count) = from.and_then(|window| answered_in.get_mut(&window)) {
+                *count = count.saturating_sub(1);
+            }
+        }
+        if let Some((found, failed, more)) = quiet.take_if(|&mut (found, ..)| now.min(last_step) > quiet_until(found)) {
+            events.push((quiet_until(found), ended((&failed, more), found)));
+        }
+        if let Some((_, failed, _)) = &mut quiet {
             if !outcome.answered {
                 failed.push((outcome.time, *member));
             }
@@ -241,22 +281,26 @@ fn scans(
         failures.retain(|&(time, _)| now - step(time) <= continuous.forget_s);
         if !outcome.answered {
             assert!(failures.iter().all(|(_, known)| known != member), "a key counts once in a while");
+            if failures.is_empty() {
+                failed_in.clear();
+            }
+            *failed_in.entry(in_window).or_default() += 1;
             failures.push((outcome.time, *member));
             failures.drain(..failures.len().saturating_sub(threshold + 1));
-        } else if !failures.is_empty() {
-            answers.push(outcome.time);
         }
-        let since = failures.first().map_or(u64::MAX, |&(time, _)| time);
-        answers.retain(|&time| time >= since);
-        let of_all = failures.len() + answers.len();
-        if !outcome.answered && failures.len() > threshold && answers.len() * 5 < of_all {
-            events.push((now.min(last_step), event(&failures, outcome.time, ScanState::Found)));
-            quiet = Some((outcome.time, std::mem::take(&mut failures)));
-            answers.clear();
+        let to_one = if probe.is_none() { 1 } else { 4 };
+        let outweighed = most(&failed_in, in_window) <= to_one * most(&answered_in, in_window);
+        if !outcome.answered && failures.len() > threshold && !outweighed {
+            let in_windows =
+                |window: Option<u64>| window.and_then(|window| failed_in.get(&window)).copied().unwrap_or(0);
+            let all = in_windows(Some(in_window)) + in_windows(in_window.checked_sub(1));
+            let more = all.saturating_sub(failures.len() as u64);
+            events.push((now.min(last_step), event((&failures, more), outcome.time, ScanState::Found)));
+            quiet = Some((outcome.time, std::mem::take(&mut failures), more));
         }
     }
-    if let Some((found, failed)) = quiet {
-        events.push((quiet_until(found), ended(&failed, found)));
+    if let Some((found, failed, more)) = quiet {
+        events.push((quiet_until(found), ended((&failed, more), found)));
     }
     events
 }
@@ -267,12 +311,14 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     let end = packets.iter().map(|packet| packet.time_ns).max().unwrap_or(0);
     let end = end.max(step(end_ns.unwrap_or(0)) * SECOND);
     let flows = flows(&packets);
-    let attempts = attempts(&packets, settings, continuous.forget_s, end);
+    let (attempts, answers) = attempts(&packets, settings, continuous.forget_s, end);
     let mut outcomes: Vec<_> = attempts.iter().filter(|(_, _, known)| !known).map(|(outcome, ..)| *outcome).collect();
+    outcomes.extend(answers);
     if settings.probes {
         outcomes.extend(probes(&flows, continuous.forget_s, end));
     }
-    outcomes.sort_unstable();
+    // An answer comes before what refutes it.
+    outcomes.sort_unstable_by_key(|it| (it.time, it.source, it.destination, it.port, it.probe, !it.answered));
     let mut groups: BTreeMap<_, Vec<(Outcome, Target)>> = BTreeMap::new();
     for outcome in outcomes {
         let (host, port) = (Target::Host(outcome.destination), Target::Port(outcome.port));
@@ -480,21 +526,48 @@ fn a_scan_that_is_quiet_for_ever_ends_with_the_run() {
 }
 
 #[test]
-fn one_answer_of_five_since_the_first_failure_is_no_scan() {
+fn one_answer_of_five_in_a_window_or_that_before_it_is_no_scan() {
     let ask = |second: u64, port: u64| udp(START + second * SECOND, "10.0.0.1 4000", &format!("10.0.0.2 {port}"));
     let answer = |second: u64, port: u64| udp(START + second * SECOND, &format!("10.0.0.2 {port}"), "10.0.0.1 4000");
     let failures = |range: std::ops::Range<u64>| range.map(|port| ask(port, 1000 + port)).collect::<Vec<_>>();
     let answered = |second: u64| vec![ask(second, 2000 + second), answer(second, 2000 + second)];
-    let idle = vec![udp(START + 200 * SECOND, "10.0.0.8 4000", "10.0.0.9 53")];
+    let idle = vec![udp(START + 400 * SECOND, "10.0.0.8 4000", "10.0.0.9 53")];
     let found = |parts: &[Vec<Packet>]| {
         let scans = both(&parts.concat(), &case(3, 100, 100)).scans;
         scans.iter().any(|event| event.state == ScanState::Found)
     };
     assert!(found(&[failures(1..5), idle.clone()]));
     assert!(!found(&[failures(1..4), answered(4), failures(5..6), idle.clone()]));
-    // Before the first failure it says nothing.
-    assert!(found(&[answered(0), failures(1..5), idle.clone()]));
-    // With more failures than the threshold the oldest go, and what was answered before the others with them.
-    assert!(!found(&[failures(1..2), answered(2), failures(3..6), idle.clone()]));
+    // Also before the first failure, in the window before, but not in that before the window before.
+    assert!(!found(&[answered(0), failures(1..5), idle.clone()]));
+    assert!(!found(&[answered(0), failures(101..105), idle.clone()]));
+    assert!(found(&[answered(0), failures(201..205), idle.clone()]));
     assert!(found(&[failures(1..2), answered(2), failures(3..7), idle]));
+}
+
+#[test]
+fn as_many_answered_syns_as_failures_are_no_scan_and_forged_answers_are_none() {
+    let packets = |failures: u16, answers: u16, forged: bool| {
+        let exchange = |number: u16| {
+            let (time_ns, to) = (START + u64::from(number) * 20_000_000, format!("10.0.0.2 {}", 1000 + number));
+            let is_answered = forged || number < answers;
+            let is_refused = forged || number >= answers;
+            let back = |flags: u8, after: u64| tcp(time_ns + after, &to, "10.0.0.1 4000", flags);
+            let answer = is_answered.then(|| back(SYN | ACK, 1));
+            let refusal = is_refused.then(|| back(RST | ACK, 2));
+            std::iter::once(tcp(time_ns, "10.0.0.1 4000", &to, SYN)).chain(answer).chain(refusal)
+        };
+        (0..answers + failures).flat_map(exchange).collect::<Vec<_>>()
+    };
+    for (failures, answers, forged, is_found) in [
+        (4, 3, false, true),
+        (4, 4, false, false),
+        (5, 4, false, true),
+        (3, 0, false, false),
+        (4, 0, true, true),
+        (9, 9, true, true),
+    ] {
+        let scans = both(&packets(failures, answers, forged), &case(3, 100, 100)).scans;
+        assert_eq!(!scans.is_empty(), is_found, "{failures} {answers} {forged}");
+    }
 }

@@ -75,6 +75,12 @@ impl Packet {
         ends
     }
 
+    /// The port of the end that opens the attempt.
+    pub(crate) fn client_port(&self) -> u16 {
+        let is_syn = self.attempt().is_some_and(|(_, what)| what == 'S');
+        if is_syn { self.source_port } else { self.destination_port }
+    }
+
     /// The attempt that the packet is part of: 'S' opens it, 'A' answers it, 'R' rejects it, and so does 'Z', also behind
     /// an answer.
     pub(crate) fn attempt(&self) -> Option<(Key, char)> {

@@ -17,21 +17,33 @@ pub(crate) struct Findings {
     pub(crate) sources: Option<Vec<SourceCounts>>,
 }
 
-/// What one key saw: time, and 'S' for a SYN, 'A' for a SYN-ACK, 'R' for an RST, 'Z' for that of a closed port.
-type History = Vec<(u64, char)>;
+/// What one key saw: time, and 'S' for a SYN, 'A' for a SYN-ACK, 'R' for an RST, 'Z' for that of a closed port, and the
+/// client's port.
+type History = Vec<(u64, char, u16)>;
+
+/// What became of a key: whether it was ever answered.
+fn was_answered(history: &History, settings: &Settings, end: u64) -> bool {
+    let judged = judge(history, settings, end);
+    let has_opened = history.iter().any(|&(_, what, _)| what == 'S');
+    judged.map_or(has_opened, |(_, time)| time.is_none())
+}
 
 /// The failure of a key: whether it was rejected, and when, unless it was answered before.
 fn judge(history: &History, settings: &Settings, end: u64) -> Option<(bool, Option<u64>)> {
     let mut opened: Option<u64> = None;
     let (mut first, mut answered): (Option<u64>, Option<u64>) = (None, None);
     let mut known = false;
-    for &(time, what) in history {
+    let mut from = 0;
+    for &(time, what, port) in history {
         match opened {
             None if what == 'S' => {
                 known |= has_outlasted(*first.get_or_insert(time), time, settings);
-                opened = Some(time);
+                (opened, from) = (Some(time), port);
             }
-            None if what == 'Z' && answered.is_some_and(|answered| time < answered + settings.syn_timeout_ns) => {
+            None if what == 'Z'
+                && port == from
+                && answered.is_some_and(|answered| time < answered + settings.syn_timeout_ns) =>
+            {
                 return Some((true, (!known).then_some(time)));
             }
             None => {}
@@ -71,7 +83,7 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
         addresses.sort_unstable();
         pairs.insert(addresses);
         if let Some((key, what)) = packet.attempt() {
-            histories.entry(key).or_default().push((packet.time_ns, what));
+            histories.entry(key).or_default().push((packet.time_ns, what, packet.client_port()));
         }
     }
     let mut findings = Findings {
@@ -83,27 +95,39 @@ pub(crate) fn analyse(packets: &[Packet], settings: &Settings) -> Findings {
         probe_scans: vec![],
         sources: None,
     };
-    let mut vertical: BTreeMap<(IpAddr, IpAddr), Vec<u64>> = BTreeMap::new();
-    let mut horizontal: BTreeMap<(IpAddr, u16), Vec<u64>> = BTreeMap::new();
+    // The times of failures, how many were answered, and how many of these failed later.
+    type Syns = (Vec<u64>, u64, u64);
+    let mut vertical: BTreeMap<(IpAddr, IpAddr), Syns> = BTreeMap::new();
+    let mut horizontal: BTreeMap<(IpAddr, u16), Syns> = BTreeMap::new();
     for ((source, destination, port), history) in &histories {
         if is_ignored(settings, *source, *destination, *port) {
             continue;
         }
+        if was_answered(history, settings, end) {
+            vertical.entry((*source, *destination)).or_default().1 += 1;
+            horizontal.entry((*source, *port)).or_default().1 += 1;
+        }
         if let Some((rejected, time)) = judge(history, settings, end) {
             findings.rejected += u64::from(rejected);
             findings.unanswered += u64::from(!rejected);
-            vertical.entry((*source, *destination)).or_default().extend(time);
-            horizontal.entry((*source, *port)).or_default().extend(time);
+            vertical.entry((*source, *destination)).or_default().2 += u64::from(time.is_none());
+            horizontal.entry((*source, *port)).or_default().2 += u64::from(time.is_none());
+            vertical.entry((*source, *destination)).or_default().0.extend(time);
+            horizontal.entry((*source, *port)).or_default().0.extend(time);
         }
     }
     // Horizontal comes before vertical, and the maps are in order, so a stable sort by time leaves the right order.
-    for ((source, port), times) in horizontal {
-        if let Some((count, time_ns)) = crossing(&times, settings.horizontal_threshold) {
+    let crossing_of = |(times, answers, known): &Syns, threshold| {
+        let found = crossing(times, threshold).filter(|(count, _)| count > answers);
+        found.map(|(count, time_ns)| (count + known, time_ns))
+    };
+    for ((source, port), group) in horizontal {
+        if let Some((count, time_ns)) = crossing_of(&group, settings.horizontal_threshold) {
             findings.alerts.push(Alert::Horizontal { source, port, count, time_ns });
         }
     }
-    for ((source, destination), times) in vertical {
-        if let Some((count, time_ns)) = crossing(&times, settings.vertical_threshold) {
+    for ((source, destination), group) in vertical {
+        if let Some((count, time_ns)) = crossing_of(&group, settings.vertical_threshold) {
             findings.alerts.push(Alert::Vertical { source, destination, count, time_ns });
         }
     }
