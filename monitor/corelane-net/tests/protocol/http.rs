@@ -107,6 +107,28 @@ fn continue_belongs_to_the_response_behind_it() {
     assert_eq!(found[0].response.as_ref().unwrap().interim, 2);
 }
 
+/// A server that ends, or that asks for a body which never comes.
+#[test]
+fn the_last_interim_response_is_told_where_no_other_follows() {
+    let ask = || data("PUT /1 HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    let interim = |status: &str| data(format!("HTTP/1.1 {status}\r\nContent-Type: a/b\r\n\r\n"));
+    let found = exchanges(&[(C, ask()), (S, interim("100 Continue")), (S, interim("102 Processing")), (S, Step::End)]);
+    assert_eq!(found.iter().map(short).collect::<Vec<_>>(), ["PUT /1 0~ > 102 0"]);
+    let response = found[0].response.as_ref().unwrap();
+    assert_eq!((response.interim, &*response.reason, response.time_ns), (1, "Processing", 2));
+    assert_eq!(response.content_type.as_deref(), Some("a/b"));
+    // Bytes behind it are no body.
+    let body = data("HTTP/1.1 100 ok\r\nContent-Length: 4\r\n\r\nabcd");
+    assert_eq!(shorts(&[(C, get("/1")), (S, body)]), ["GET /1 0 > 100 0"]);
+    // The requests behind the one that it is for have none, and one that is answered has its own.
+    let found = shorts(&[(C, get("/1")), (C, get("/2")), (S, interim("103 Hints"))]);
+    assert_eq!(found, ["GET /1 0 > 103 0", "GET /2 0 > -"]);
+    let found = shorts(&[(C, get("/1")), (S, interim("103 Hints")), (S, ok("a")), (C, get("/2")), (S, Step::End)]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "GET /2 0 > -"]);
+    // One whose request was not seen is told, too.
+    assert_eq!(shorts(&[(S, interim("100 Continue")), (S, Step::End)]), ["- > 100 0"]);
+}
+
 #[test]
 fn a_body_that_was_refused_is_not_waited_for() {
     let found = shorts(&[
@@ -161,6 +183,15 @@ fn a_connection_may_be_picked_up_at_a_response() {
     let found = exchanges(&[(C, ok("abc")), (S, get("/2")), (C, ok("d"))]);
     assert_eq!(found.iter().map(short).collect::<Vec<_>>(), ["- > 200 3", "GET /2 0 > 200 1"]);
     assert!(found.iter().all(|exchange| exchange.client == S));
+}
+
+/// As servers do where a client opens a connection ahead and does not use it.
+#[test]
+fn a_response_behind_the_end_of_the_client_is_told_without_a_request() {
+    let refusal = || data("HTTP/1.0 408 Timeout\r\n\r\nslow");
+    assert_eq!(shorts(&[(C, Step::End), (S, refusal()), (S, Step::End)]), ["- > 408 4"]);
+    let found = shorts(&[(C, get("/1")), (C, Step::End), (S, ok("a")), (S, ok("bc")), (S, refusal())]);
+    assert_eq!(found, ["GET /1 0 > 200 1", "- > 200 2", "- > 408 4"]);
 }
 
 #[test]
@@ -446,7 +477,7 @@ fn a_request_line_that_is_too_long_keeps_a_place_for_its_response() {
 /// As the first of a connection, which is identified by it, and as a later one.
 #[test]
 fn request_lines_are_read_as_lenient_servers_do() {
-    let lines: [(&[u8], [&str; 3]); 22] = [
+    let lines: [(&[u8], [&str; 3]); 25] = [
         (b"GET /a b HTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
         (b"GET /cgi;cat /etc/passwd|?x=1 HTTP/1.0", ["GET", "/cgi;cat", "HTTP/1.0"]),
         (b"GET  /a  HTTP/1.1", ["GET", "/a", "HTTP/1.1"]),
@@ -468,6 +499,10 @@ fn request_lines_are_read_as_lenient_servers_do() {
         (b"GET /a HTTP", ["GET", "/a", "HTTP"]),
         (b"GET /a", ["GET", "/a", ""]),
         (b"GET /a ", ["GET", "/a", ""]),
+        // Without a target, what stands in its place is logged, as by Suricata.
+        (b"GET HTTP/1.1", ["GET", "HTTP/1.1", ""]),
+        (b"POST  http/1.0 ", ["POST", "http/1.0", ""]),
+        (b"GET\tHTTP/2", ["GET", "HTTP/2", ""]),
         (b"ODD odd HTTP/9", ["ODD", "odd", "HTTP/9"]),
     ];
     for (line, words) in lines {
@@ -499,6 +534,8 @@ fn other_protocols_lines_are_no_requests() {
         "LOCK",
         "a b c d",
         "COPY 1:2 folder",
+        "ODD HTTP/1.1",
+        "GET HTTPS",
         "GET",
     ] {
         let found = identified(Carrier::Stream, &[(C, data(format!("{line}\r\nHost: h\r\n\r\n")))]);

@@ -12,9 +12,9 @@
 //!    before its body began has no body.
 //! 4. The parser goes back to 1 for the next message of the connection.
 //!
-//! Requests wait in a queue, and a response belongs to the first request that has none yet. A response 1xx belongs to
-//! no request and is counted at the response that follows. After 101, and after a CONNECT that was accepted, the bytes
-//! that follow are not HTTP, and are identified anew.
+//! Requests wait in a queue, and a response belongs to the first request that has none yet. A response 1xx is
+//! counted at the response that follows, and is itself the response where the server ends without another one. After
+//! 101, and after a CONNECT that was accepted, the bytes that follow are not HTTP, and are identified anew.
 //!
 //! # Gaps
 //!

@@ -41,8 +41,8 @@ pub(in crate::protocol) struct Http {
     /// Bytes of their texts, kept or not, so that no less detail changes what is reported.
     held: usize,
     number: u64,
-    /// Responses 1xx since the last other one.
-    interim: u32,
+    /// The last of the responses 1xx since the last other one, and its bytes: it is told if no other follows.
+    interim: Option<Box<(Response, usize)>>,
     /// The time of the last gap of the client: requests of this time were held back by it.
     held_back_ns: Option<u64>,
     /// The response in front of the first request waiting was lost, perhaps.
@@ -103,7 +103,7 @@ impl Parser for Http {
             waiting: Queue::default(),
             held: 0,
             number: start.exchanges,
-            interim: 0,
+            interim: None,
             held_back_ns: None,
             response_lost: false,
             is_tunnel: false,
@@ -182,6 +182,13 @@ impl Parser for Http {
         if side == self.client {
             self.waiting.all_asked();
         } else {
+            if let Some(interim) = self.interim.take() {
+                let (mut response, held) = *interim;
+                response.body.is_whole = true;
+                let at = self.answered(out);
+                self.waiting[at].response = Some(response);
+                self.waiting[at].texts += held;
+            }
             self.waiting.all_answered();
         }
         self.flush(out);
@@ -435,22 +442,23 @@ impl Http {
 
     fn response(&mut self, side: Side, mut response: Response, head: &ResponseHead, out: &mut Vec<Event>) {
         let time_ns = response.time_ns;
+        if let Some(interim) = self.interim.take() {
+            response.interim = interim.0.interim + 1;
+            self.held -= interim.1;
+        }
         if (100..200).contains(&response.status) && response.status != 101 {
-            self.interim += 1;
+            let held = size_of::<(Response, usize)>() + head.texts;
+            self.held += held;
+            self.interim = Some(Box::new((response, held)));
             return;
         }
-        response.interim = std::mem::take(&mut self.interim);
         if std::mem::take(&mut self.response_lost)
             && let Some(lost) = self.waiting.open()
             && lost + 1 < self.waiting.len()
         {
             self.waiting[lost].answered = true;
         }
-        let at = self.waiting.open().unwrap_or_else(|| {
-            let is_early = self.halves[self.client.index()].state == State::Head;
-            self.push(Waiting { is_early, ..Waiting::default() }, out);
-            self.waiting.len() - 1
-        });
+        let at = self.answered(out);
         let exchange = &mut self.waiting[at];
         let method = exchange.request.as_ref().map_or("", |request| &request.method);
         let accepted = method == "CONNECT" && (200..300).contains(&response.status);
@@ -473,6 +481,16 @@ impl Http {
             self.body_over(side.other(), time_ns, false, out);
         }
         self.begin_body(side, time_ns, framing, out);
+    }
+
+    /// The place of the exchange that a response belongs to.
+    fn answered(&mut self, out: &mut Vec<Event>) -> usize {
+        self.waiting.open().unwrap_or_else(|| {
+            let client = &self.halves[self.client.index()];
+            let (is_early, asked) = (client.state == State::Head, client.ended);
+            self.push(Waiting { is_early, asked, ..Waiting::default() }, out);
+            self.waiting.len() - 1
+        })
     }
 
     fn begin_body(&mut self, side: Side, time_ns: u64, framing: Framing, out: &mut Vec<Event>) {

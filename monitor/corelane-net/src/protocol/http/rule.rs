@@ -21,7 +21,8 @@ pub(super) struct RequestLine<'a> {
 }
 
 /// Cuts a line into the words of a request. Any space divides them, also several (RFC 9112, 3). A target with spaces
-/// ends at the first, as in Suricata; one with other white space only where no space follows it.
+/// ends at the first, as in Suricata; one with other white space only where no space follows it. Where there is no
+/// target, a version is in its place.
 pub(super) fn request_line(line: &[u8]) -> RequestLine<'_> {
     let (method, rest) = word(line, is_space);
     let (target, rest) = match memchr(b' ', rest) {
@@ -133,9 +134,10 @@ fn is_odd_request_line(line: &[u8], place: Place) -> bool {
         return false;
     }
     let is_known = METHODS.contains(&method);
+    let is_target = target[0] == b'/' || (version.is_empty() && is_http(target) && target.get(4) == Some(&b'/'));
     match place {
-        Place::First => is_known && (is_http(version) || (version.is_empty() && target[0] == b'/')),
-        Place::Next => is_http(version) || (is_known && target[0] == b'/'),
+        Place::First => is_known && (is_http(version) || (version.is_empty() && is_target)),
+        Place::Next => is_http(version) || (is_known && is_target),
         Place::Lost => is_known && is_version(version),
     }
 }
