@@ -117,7 +117,7 @@ fn the_published_packets() {
 /// Salts of drafts are tested beside their keys.
 #[test]
 fn drafts_are_read() {
-    let versions = (0xff00_0017..=0xff00_0022).chain([0xface_b001, 0xface_b002, 0xface_b00e]);
+    let versions = (0xff00_0017..=0xff00_0022).chain([0xface_b001, 0xface_b002, 0xface_b00e, 0x5430_3530, 0x5430_3531]);
     for version in versions {
         let mut content = crypto(0, &example(b"h3-29"));
         content.resize(1200, 0);

@@ -8,6 +8,9 @@ pub(super) const V2: u32 = 0x6b33_43cf;
 pub(super) const MVFST_22: u32 = 0xface_b001;
 pub(super) const MVFST_27: u32 = 0xface_b002;
 pub(super) const MVFST_TRIAL: u32 = 0xface_b00e;
+/// Two versions of Google's with TLS, which came before drafts 27 and 29 and are like them but for their keys.
+pub(super) const T050: u32 = u32::from_be_bytes(*b"T050");
+pub(super) const T051: u32 = u32::from_be_bytes(*b"T051");
 /// The longest connection ID.
 pub(super) const LONGEST_ID: usize = 20;
 /// The least that a packet has behind its header: a packet number and the authentication tag.
@@ -96,7 +99,7 @@ pub(in crate::protocol) fn long(bytes: &[u8]) -> Option<Long<'_>> {
 }
 
 fn is_known(version: u32) -> bool {
-    matches!(version, V1 | V2 | 0xff00_0017..=0xff00_0022 | MVFST_22 | MVFST_27 | MVFST_TRIAL)
+    matches!(version, V1 | V2 | 0xff00_0017..=0xff00_0022 | MVFST_22 | MVFST_27 | MVFST_TRIAL | T050 | T051)
 }
 
 /// A connection ID behind its length, and the bytes behind it.

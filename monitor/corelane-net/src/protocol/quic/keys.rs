@@ -7,7 +7,7 @@ use aes_gcm::{Aes128Gcm, Nonce, Tag};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-use super::header::{MVFST_22, MVFST_27, MVFST_TRIAL, V1, V2};
+use super::header::{MVFST_22, MVFST_27, MVFST_TRIAL, T050, T051, V1, V2};
 
 /// The length of the authentication tag.
 const TAG: usize = 16;
@@ -53,6 +53,20 @@ const DRAFT_22: Version = Version {
     ],
     ..VERSION_1
 };
+const GOOGLE_50: Version = Version {
+    salt: [
+        0x7f, 0xf5, 0x79, 0xe5, 0xac, 0xd0, 0x72, 0x91, 0x55, 0x80, 0x30, 0x4c, 0x43, 0xa2, 0x36, 0x7c, 0x60, 0x48,
+        0x83, 0x10,
+    ],
+    ..VERSION_1
+};
+const GOOGLE_51: Version = Version {
+    salt: [
+        0x7a, 0x4e, 0xde, 0xf4, 0xe7, 0xcc, 0xee, 0x5f, 0xa4, 0x50, 0x6c, 0x19, 0x12, 0x4f, 0xc8, 0xcc, 0xda, 0x6e,
+        0x03, 0x3d,
+    ],
+    ..VERSION_1
+};
 const VERSION_2: Version = Version {
     salt: [
         0x0d, 0xed, 0xe3, 0xde, 0xf7, 0x00, 0xa6, 0xdb, 0x81, 0x93, 0x81, 0xbe, 0x6e, 0x26, 0x9d, 0xcb, 0xf9, 0xbd,
@@ -80,6 +94,8 @@ impl Keys {
             0xff00_001d..=0xff00_0020 => DRAFT_29,
             0xff00_0017..=0xff00_001c | MVFST_27 | MVFST_TRIAL => DRAFT_23,
             MVFST_22 => DRAFT_22,
+            T050 => GOOGLE_50,
+            T051 => GOOGLE_51,
             _ => return None,
         };
         let (_, secrets) = Hkdf::<Sha256>::extract(Some(&salt), id);
@@ -192,7 +208,9 @@ mod tests {
         }
         assert_eq!(text(0xff00_0021), text(V1));
         assert_eq!(text(0xff00_0022), text(V1));
-        assert!(![draft_29, draft_27].iter().any(|other| text(MVFST_22) == *other));
+        let of_companies = [MVFST_22, T050, T051].map(text);
+        let all: std::collections::HashSet<_> = of_companies.iter().flatten().map(String::as_str).collect();
+        assert!(all.len() == 9 && ![draft_29, draft_27].iter().flatten().any(|other| all.contains(other)));
         assert!(Keys::new(0xff00_0016, &id, true).is_none() && Keys::new(0xff00_0023, &id, true).is_none());
     }
 
