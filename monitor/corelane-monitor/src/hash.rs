@@ -28,6 +28,14 @@ const fn folded_multiply(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// SplitMix64's last step: words that are alike become words that are not.
+#[inline(always)]
+pub(crate) const fn mixed(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
 impl HashKeys {
     /// New secrets for tables, and the partitions of seed 0.
     pub(crate) fn random() -> Self {
@@ -41,9 +49,7 @@ impl HashKeys {
         let mut state = seed;
         let partitions = std::array::from_fn(|_| {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            mixed ^ mixed >> 31
+            mixed(state)
         });
         HashKeys { tables: std::array::from_fn(|i| source.hash_one(i)), partitions }
     }

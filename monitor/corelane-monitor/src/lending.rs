@@ -16,7 +16,7 @@
 //! far that has come. A stage that is behind the others gives room back later than these take it: for that long both
 //! have it.
 
-use crate::hash::HashKeys;
+use crate::hash::{HashKeys, mixed};
 use crate::room::Room;
 use crate::slot::PARTITIONS;
 use crate::table::limit;
@@ -95,6 +95,8 @@ impl Lending {
 
     #[inline(always)]
     fn see(&mut self, partition: u8, hash: u64) {
+        // Ports that ascend have hashes at even distances, which are no random numbers.
+        let hash = mixed(hash);
         let registers = &mut self.windows[0][usize::from(partition)];
         let register = &mut registers[hash as usize % REGISTERS];
         *register = (*register).max(hash.leading_zeros() as u8 + 1);
@@ -199,8 +201,12 @@ mod tests {
 
     #[test]
     fn flows_are_estimated_and_forgotten_after_two_windows() {
+        (0..20).for_each(estimated);
+    }
+
+    fn estimated(seed: u64) {
         let settings = crate::Settings { table_bytes: Some(256 << 20), ..crate::Settings::default() };
-        let keys = HashKeys::seeded(3);
+        let keys = HashKeys::seeded(seed);
         let mut lending = Lending::new(keys, Room::of(&settings), 900).unwrap();
         assert!(lending.lend(1_000_000).is_none(), "nothing to change");
         let packet = |port| Transport {
@@ -217,7 +223,7 @@ mod tests {
         for count in [100_u16, 3_000, 60_000] {
             (0..count).for_each(|port| (0..2).for_each(|_| lending.v4(&packet(port))));
             let found = lending.flows(partition) as f64 / f64::from(count);
-            assert!((0.6..1.6).contains(&found), "{count}: {found}");
+            assert!((0.6..1.6).contains(&found), "{seed} {count}: {found}");
         }
         // Answers and what follows begin nothing.
         let before = lending.flows(partition);
