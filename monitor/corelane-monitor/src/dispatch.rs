@@ -346,7 +346,7 @@ impl Dispatcher {
             Ok(packet) => self.v6(&record, &packet, sink),
             Err(NoPacket::Other) => match question() {
                 Some(question) if is_v4 => {
-                    sink.slots([Slot::question_v4(&self.keys, time_ns, wire_len, &question.to_v4())])
+                    sink.slots([Slot::question_v4(&self.keys, time_ns, wire_len, &question.to_v4())]);
                 }
                 Some(question) => sink.slots(Slot::question_v6(&self.keys, time_ns, wire_len, &question)),
                 None => {}

@@ -125,8 +125,11 @@ impl Lending {
     fn flows(&self, partition: usize) -> u64 {
         let [now, before] = self.windows.each_ref().map(|window| &window[partition]);
         let sum: u64 = now.iter().zip(before).map(|(&now, &before)| (1 << 40) >> now.max(before).min(40)).sum();
-        // 0.709 of the square of the registers, divided by the sum of 2^-register. None sent is told as none.
-        if sum == (REGISTERS as u64) << 40 { 0 } else { (2904_u64 << 40) / sum }
+        // 0.709 of the square of the registers, divided by the sum of 2^-register.
+        let many = (2904_u64 << 40) / sum;
+        let empty = now.iter().zip(before).filter(|&(&now, &before)| now.max(before) == 0).count();
+        // Few are told by the registers that have seen none, section 4 of the paper.
+        if many > 160 || empty == 0 { many } else { (64.0 * (64.0 / empty as f64).ln()).ceil() as u64 }
     }
 }
 
@@ -220,6 +223,9 @@ mod tests {
             is_at_zero: false,
         };
         let partition = usize::from(keys.partition_v4(0x0a00_0001, 0x0a00_0002));
+        assert_eq!(lending.flows(partition), 0);
+        lending.v4(&packet(1));
+        assert!((1..=2).contains(&lending.flows(partition)));
         for count in [100_u16, 3_000, 60_000] {
             (0..count).for_each(|port| (0..2).for_each(|_| lending.v4(&packet(port))));
             let found = lending.flows(partition) as f64 / f64::from(count);

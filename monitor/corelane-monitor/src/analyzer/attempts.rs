@@ -170,10 +170,6 @@ impl Attempt {
         }
     }
 
-    pub(crate) fn is_rejected(&self) -> bool {
-        self.state() == REJECTED
-    }
-
     /// The failure and its time, if the attempt has failed.
     pub(crate) fn failed(&self) -> Option<(Failure, u64)> {
         match self.state() {

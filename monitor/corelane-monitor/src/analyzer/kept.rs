@@ -7,7 +7,7 @@ use super::probes::Probed;
 use super::{Attempts, Probes};
 use crate::probe::Probe;
 use crate::settings::Settings;
-use crate::state_report::Tried;
+use crate::state_report::{Failure, Tried};
 use std::net::IpAddr;
 
 /// What became of an attempt or probe.
@@ -67,8 +67,9 @@ impl Trials {
             }
         };
         for entry in trials.attempts.iter().flat_map(|table| table.iter()) {
-            let (time_ns, outcome) = self.of_attempt(entry.value);
-            give(entry.key(), time_ns, outcome);
+            for (time_ns, outcome) in self.of_attempt(entry.value).into_iter().flatten() {
+                give(entry.key(), time_ns, outcome);
+            }
         }
         for entry in trials.probes.iter().flat_map(|table| table.iter()) {
             if let Some((time_ns, outcome)) = of_probe(&entry.value) {
@@ -77,19 +78,20 @@ impl Trials {
         }
     }
 
-    fn of_attempt(&self, mut attempt: Attempt) -> (u64, Outcome) {
+    /// That it was answered, and that it failed: both, if it failed later.
+    fn of_attempt(&self, mut attempt: Attempt) -> [Option<(u64, Outcome)>; 2] {
         let opened = attempt.is_open().then(|| attempt.time());
         attempt.finish(&self.settings, self.max_time);
         let time_ns = attempt.time();
-        if attempt.was_answered() {
-            return (time_ns, Outcome::Answered);
-        }
-        if attempt.is_rejected() {
-            return (time_ns, Outcome::Rejected);
-        }
-        // It has failed at its deadline.
-        let opened = opened.unwrap_or_else(|| time_ns.saturating_sub(self.settings.syn_timeout_ns));
-        (opened, Outcome::Unanswered)
+        let failed = attempt.failed().map(|(failure, _)| match failure {
+            Failure::Rejected => (time_ns, Outcome::Rejected),
+            // At its deadline.
+            Failure::Unanswered => {
+                let opened = opened.unwrap_or_else(|| time_ns.saturating_sub(self.settings.syn_timeout_ns));
+                (opened, Outcome::Unanswered)
+            }
+        });
+        [attempt.was_answered().then_some((time_ns, Outcome::Answered)), failed]
     }
 
     /// Whether attempts that were answered may be missing.

@@ -464,7 +464,7 @@ impl<'a> Stage<'a> {
             Err(NoPacket::Other) => {
                 match question() {
                     Some(question) if is_v4 => {
-                        self.slots([Slot::question_v4(&self.keys, time_ns, wire_len, &question.to_v4())])
+                        self.slots([Slot::question_v4(&self.keys, time_ns, wire_len, &question.to_v4())]);
                     }
                     Some(question) => self.slots(Slot::question_v6(&self.keys, time_ns, wire_len, &question)),
                     None => {}

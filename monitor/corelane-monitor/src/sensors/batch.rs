@@ -225,9 +225,9 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
         1 => Some((None, Verdict::Failed(Failure::Rejected))),
         2..ANSWERED => Some((Some(probe(outcome - 1)?), UNANSWERED)),
         ANSWERED => Some((None, Verdict::Answered)),
+        17..EARLY => Some((Some(waits(outcome - ANSWERED)?), Verdict::Answered)),
         REFUTED => Some((None, Verdict::Refuted(Failure::Unanswered))),
         49 => Some((None, Verdict::Refuted(Failure::Rejected))),
-        ANSWERED..EARLY => Some((Some(waits(outcome - ANSWERED)?), Verdict::Answered)),
         EARLY..REFUTED => Some((Some(waits(outcome - EARLY)?), Verdict::Failed(Failure::Rejected))),
         _ => None,
     }
