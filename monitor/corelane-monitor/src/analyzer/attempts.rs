@@ -96,7 +96,7 @@ const TICKS: u64 = (1 << 24) - 1;
 const TICK_NS: u64 = 1_000_000_000 / 64;
 
 fn tick(time_ns: u64) -> u64 {
-    time_ns / TICK_NS & TICKS
+    (time_ns / TICK_NS) & TICKS
 }
 
 impl Attempt {

@@ -255,7 +255,8 @@ fn scans(
         of(Some(now)).max(of(now.checked_sub(1)))
     };
     // Found when, failures since then and before, and how many more there were.
-    let mut quiet: Option<(u64, Vec<(u64, Target)>, u64)> = None;
+    type Found = (u64, Vec<(u64, Target)>, u64);
+    let mut quiet: Option<Found> = None;
     for (outcome, member) in outcomes {
         let now = step(outcome.time);
         let in_window = window(outcome.time);
