@@ -56,7 +56,7 @@ fn v4_of(protocol: u8) -> Decoded {
         protocol,
         flags: if protocol == TCP { SYN } else { 0 },
         hops: 64,
-        is_at_zero: protocol == TCP,
+        is_at_zero: false,
     })
 }
 
@@ -69,7 +69,7 @@ fn v6_of(protocol: u8) -> Decoded {
         protocol,
         flags: if protocol == TCP { SYN } else { 0 },
         hops: 64,
-        is_at_zero: protocol == TCP,
+        is_at_zero: false,
     })
 }
 
@@ -106,6 +106,27 @@ fn hops_come_as_they_are() {
             assert_eq!(packet.hops, hops);
             let Decoded::V6(packet) = on_ethernet(0x86dd, &six) else { panic!() };
             assert_eq!(packet.hops, hops);
+        }
+    }
+}
+
+/// On the fast path of Ethernet and on the general one, and no datagram is, whatever stands there.
+#[test]
+fn a_sequence_number_of_zero_is_told() {
+    for (protocol, at_zero) in [(TCP, true), (UDP, false)] {
+        for number in [0_u32, 1, 1 << 8, 1 << 16, 1 << 31] {
+            let mut payload = tcp();
+            payload[4..8].copy_from_slice(&number.to_be_bytes());
+            let (four, six) = (v4(protocol, &payload), v6(protocol, &payload));
+            let raw = |packet: &[u8]| decode(LinkType::RAW, packet);
+            for decoded in [on_ethernet(0x0800, &four), raw(&four), on_ethernet(0x86dd, &six), raw(&six)] {
+                let found = match decoded {
+                    Decoded::V4(packet) => packet.is_at_zero,
+                    Decoded::V6(packet) => packet.is_at_zero,
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(found, at_zero && number == 0, "{protocol} {number:#x} {decoded:?}");
+            }
         }
     }
 }
