@@ -113,8 +113,9 @@ impl Page {
         headings.map(|(_, line, _)| slug(line)).collect()
     }
 
+    /// The rules of tables are none.
     fn words(&self) -> usize {
-        self.text.split_whitespace().count()
+        self.text.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count()
     }
 }
 

@@ -47,8 +47,8 @@ pub(crate) fn block_threshold(settings: &Settings) -> u64 {
 /// The failures that one answer outweighs: a group is a scan if it has more than its answers outweigh.
 ///
 /// Of SYNs as many are answered as fail. That is the threshold random walk of Jung, Paxson, Berger and Balakrishnan
-/// ("Fast Portscan Detection Using Sequential Hypothesis Testing", 2004), where four of five attempts of an innocent host
-/// and one of five of a scanner succeed: the odds are even where successes and failures are.
+/// ("Fast Portscan Detection Using Sequential Hypothesis Testing", 2004), where four of five attempts of an innocent
+/// host and one of five of a scanner succeed: the odds are even where successes and failures are.
 pub(crate) fn to_one(probe: Option<Probe>) -> u64 {
     probe.map_or(1, Probe::outweighed)
 }
@@ -99,8 +99,8 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         self.groups.retain(|_, group| group.count > threshold);
     }
 
-    /// Counts members that were answered, whether they failed later, and how many failures each outweighs. All others that
-    /// failed have been added.
+    /// Counts members that were answered, whether they failed later, and how many failures each outweighs. All others
+    /// that failed have been added.
     pub(crate) fn add_answered(&mut self, keys: impl Iterator<Item = (K, bool, u64)>) {
         if self.groups.is_empty() {
             return;

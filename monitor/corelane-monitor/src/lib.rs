@@ -5,8 +5,8 @@
 //! 1. The [`Dispatcher`] decodes each record just enough to know its partition, a hash of the sum of its two addresses.
 //!    It sends the record's facts on as [`Slot`]s.
 //! 2. A [`SubAnalyzer`] owns whole partitions, and with them all state of their address pairs: flows, connection
-//!    attempts, probes, vertical scans. It sends a [`StateReport`] of each key that failed, when it is known what became
-//!    of it.
+//!    attempts, probes, vertical scans. It sends a [`StateReport`] of each key that failed, when it is known what
+//!    became of it.
 //! 3. The [`MainAnalyzer`] finds horizontal scans in the state reports of all SubAnalyzers, and makes the [`Report`].
 //!
 //! The stages use neither threads nor queues themselves. A [`Job`] runs each in a thread of its own, joined by

@@ -385,7 +385,8 @@ mod tests {
     fn sweeps_spread_over_the_partitions_and_no_sum_of_addresses_gathers() {
         for seed in [0, 1, u64::MAX] {
             let keys = HashKeys::seeded(seed);
-            let pairs: [(&str, fn(u32) -> (u32, u32)); 3] = [
+            type Pair = fn(u32) -> (u32, u32);
+            let pairs: [(&str, Pair); 3] = [
                 ("hosts", |host| (0x0a00_0001, 0xc0a8_0000 + host)),
                 ("one sum", |host| (0x0a00_0000 + host, 0xc0a9_0000 - host)),
                 ("one exclusive or", |host| (0x0a00_0000 ^ host, 0xc0a8_0000 ^ host)),

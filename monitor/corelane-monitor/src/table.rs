@@ -269,7 +269,8 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
 
     /// Makes room for new keys in a table of values that get old: when it is full, or larger than it may be by now,
     /// those that are over leave it. If the others nearly fill a table of the largest capacity, half of them leave it
-    /// too, the oldest, or as many as it has no room for, and `evicted` gets them. Which those are depends on the values alone, but not their order. Returns their number.
+    /// too, the oldest, or as many as it has no room for, and `evicted` gets them. Which those are depends on the
+    /// values alone, but not their order. Returns their number.
     #[inline]
     pub(crate) fn renew(
         &mut self,

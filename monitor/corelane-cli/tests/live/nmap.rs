@@ -21,7 +21,7 @@ enum To {
     Host6,
     /// A net behind that host, where nothing answers.
     Net,
-    /// Addresses of the link that nobody has.
+    /// Addresses of the link without hosts.
     Link,
 }
 

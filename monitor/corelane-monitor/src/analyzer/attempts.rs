@@ -6,9 +6,10 @@
 //! capture, finds the deadline passed. A key fails at most once. One that was answered before is known: when it fails
 //! later its service has gone down, which is counted but makes no scan.
 //!
-//! Who scans may forge an answer. By RFC 9293 (3.10.7.1) a closed port answers a SYN by RST and ACK with sequence number
-//! 0, and a server that accepted sends its own numbers. So such an RST to the SYN's port before the deadline makes the attempt a
-//! failure behind an answer too, and only an answer that has outlasted a time-out makes the key known.
+//! Who scans may forge an answer. By RFC 9293 (3.10.7.1) a closed port answers a SYN by RST and ACK with sequence
+//! number 0, and a server that accepted sends its own numbers. So such an RST to the SYN's port before the deadline
+//! makes the attempt a failure behind an answer too, and only an answer that has outlasted a time-out makes the key
+//! known.
 
 use crate::key::Key;
 use crate::run::Run;

@@ -8,9 +8,9 @@
 //!
 //! An attempt fails at its deadline, and a UDP key is judged [`ASKED_S`] after its first datagram. Both are written
 //! down under the step in which that is due. All else is judged when it is met: an entry that is over counts as new. A
-//! full table drops what is over before it grows. Where it may not grow, what was answered leaves it first, then what was
-//! told, the oldest before the others. What was written down of entries that have left their table is dropped when there may be much of
-//! it, so that it takes no more memory than the tables allow.
+//! full table drops what is over before it grows. Where it may not grow, what was answered leaves it first, then what
+//! was told, the oldest before the others. What was written down of entries that have left their table is dropped when
+//! there may be much of it, so that it takes no more memory than the tables allow.
 
 use super::Continuous;
 use super::due::Due;
@@ -568,7 +568,8 @@ impl<A: Family> Tables<A> {
         }
     }
 
-    /// Makes room for another attempt of a partition. Those that were answered leave first, and then those that were told.
+    /// Makes room for another attempt of a partition. Those that were answered leave first, and then those that were
+    /// told.
     #[inline(always)]
     fn room_for_attempt(&mut self, partition: u8, time_ns: u64, common: &mut Common) {
         let at = usize::from(partition);

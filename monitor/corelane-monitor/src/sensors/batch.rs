@@ -23,11 +23,11 @@
 //! network order, network order, little-endian), and the difference of the times as a zigzag varint. Flags: 1 IPv6; 2,
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
-//! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of a
-//! SYN that was told as answered; 64 and what stands there otherwise, for a key that may have been told before. 15 is no
-//! failure but the tunnel between this source and destination, and stands before their failures: there is no port, and
-//! behind the time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the
-//! protocol and the depth.
+//! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
+//! a SYN that was told as answered; 64 and what stands there otherwise, for a key that may have been told before. 15 is
+//! no failure but the tunnel between this source and destination, and stands before their failures: there is no port,
+//! and behind the time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian),
+//! the protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};

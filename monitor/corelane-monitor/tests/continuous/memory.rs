@@ -335,7 +335,7 @@ fn a_flood_gives_the_same_for_any_number_of_analyzers() {
 
 /// A scan of one host, beside a flood that leaves it more room in some steps than in others.
 fn one_scan(number: u64) -> Facts {
-    let is_flooded = number / 20_000 % 2 == 0;
+    let is_flooded = (number / 20_000).is_multiple_of(2);
     match number % 4 {
         0 => Facts {
             source: 0x0a00_0001,

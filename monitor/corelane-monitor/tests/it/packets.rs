@@ -81,8 +81,8 @@ impl Packet {
         if is_syn { self.source_port } else { self.destination_port }
     }
 
-    /// The attempt that the packet is part of: 'S' opens it, 'A' answers it, 'R' rejects it, and so does 'Z', also behind
-    /// an answer.
+    /// The attempt that the packet is part of: 'S' opens it, 'A' answers it, 'R' rejects it, and so does 'Z', also
+    /// behind an answer.
     pub(crate) fn attempt(&self) -> Option<(Key, char)> {
         let flags = self.flags.unwrap_or(0);
         let forth = (self.source, self.destination, self.destination_port);

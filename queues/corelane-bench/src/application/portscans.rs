@@ -76,6 +76,7 @@ impl Header {
             protocol: (rest >> 8) as u8,
             flags: rest as u8,
             hops: 0,
+            is_at_zero: false,
         };
         Header { time_ns, wire_len: wire_len as u32, transport }
     }
@@ -206,9 +207,10 @@ impl Application for Portscans {
     fn dispatch(&self, _: usize, record: &Record<'_>) -> Option<(u128, Block<HEADER>)> {
         let transport = match decode(record.link, record.data) {
             Decoded::V6(packet) => packet,
-            Decoded::V4(Transport { source, destination, source_port, destination_port, protocol, flags, hops }) => {
-                let (source, destination) = (mapped(source), mapped(destination));
-                Transport { source, destination, source_port, destination_port, protocol, flags, hops }
+            Decoded::V4(packet) => {
+                let Transport { source_port, destination_port, protocol, flags, hops, is_at_zero, .. } = packet;
+                let (source, destination) = (mapped(packet.source), mapped(packet.destination));
+                Transport { source, destination, source_port, destination_port, protocol, flags, hops, is_at_zero }
             }
             // The first one of a packet has its header, mostly.
             Decoded::Fragment => transport(&datagram(record).ok()?).ok()?,
