@@ -145,7 +145,7 @@ fn the_numbers_of_a_page_do_not_contradict_each_other() {
         "vertical UDP192.168.10.531,001 portsno data backnone seen13:51:000.518 s13:51:0014:15:35",
         "369 portsno data backno",
         "and sweeps by ping and by ARP",
-        "horizontal pingmany hosts241 hosts60 answerednone seen",
+        "horizontal pingmany hosts241 hosts15 answerednone seen",
         // The capture has 26 requests, 19 hellos and 7 queries.
         "HTTP: 10.20.0.110 (18 requests) asked for 3 names, ",
         "192.168.10.11 (6); 8 more requests without a name",
