@@ -58,7 +58,7 @@ fn streams_are_known_by_their_first_bytes() {
 fn what_is_nearly_a_protocol_is_none() {
     #[rustfmt::skip]
     let table: &[&[u8]] = &[
-        b"PRI * HTTP/2.0\r\n", b"GET / RTSP/1.0\r\n", b"INVITE sip:a@b SIP/2.0\r\n", b"GET key\r\n", b"GET  HTTP/1.1\r\n",
+        b"PRI * HTTP/2.0\r\n", b"GET / RTSP/1.0\r\n", b"INVITE sip:a@b SIP/2.0\r\n", b"GET key\r\n",
         b"HTTP/1.1 abc\r\n", b"HTTP/1.1\r\n", b"RTSP/1.0 200 OK\r\n",
         b"\x16\x03\x05\0\x40\x01\0\0\x3c\x03\x03", b"\x16\x03\x01\0\x40\x63\0\0\x3c\x03\x03", b"\x16\x03\x01\0\x40\x01\0\0\x02\x03\x03",
         b"\x17\x03\0\x01\0\0", b"\x17\x03\x03\xff\xff", b"\x14\x03\x03\0\x02\x01\x01",
