@@ -58,8 +58,8 @@ pub(crate) fn udp(time_ns: u64, from: &str, to: &str) -> Packet {
     Packet { flags: None, ..tcp(time_ns, from, to, 0) }
 }
 
-/// Whether an answer to a first SYN has outlasted the time-out when another comes. Time is counted in parts of a second,
-/// of which it has 64.
+/// Whether an answer to a first SYN has outlasted the time-out when another comes. Time is counted in parts of which a
+/// second has 64.
 pub(crate) fn has_outlasted(first_ns: u64, time_ns: u64, settings: &Settings) -> bool {
     let ticks = |time_ns: u64| time_ns / (SECOND / 64);
     ticks(time_ns) - ticks(first_ns) > ticks(settings.syn_timeout_ns)
