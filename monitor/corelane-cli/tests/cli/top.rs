@@ -39,7 +39,7 @@ fn a_capture_is_understood_at_a_glance() {
 #[test]
 fn alerts_are_those_of_the_monitor() {
     let Some(captures) = captures() else { return };
-    for (name, alerts) in [("scan-connect-retries.pcap", 1), ("scan-network-sweep.pcap", 10)] {
+    for (name, alerts) in [("scan-connect-retries.pcap", 1), ("scan-network-sweep.pcap", 11)] {
         let file = captures.join(name);
         let scans = run(corelane(["monitor", "--eve", "-", "--eve-types", "alert"]).arg(&file)).code(0).stdout;
         let scans: Vec<_> =
@@ -52,6 +52,7 @@ fn alerts_are_those_of_the_monitor() {
             let carrier = scan["proto"].as_str().unwrap();
             let (before, behind) = match scan["dest_ip"].as_str() {
                 Some(target) => (String::new(), format!(" {carrier} ports of {target}")),
+                None if scan["dest_port"].is_null() => (String::new(), " hosts by ping".to_owned()),
                 None => (format!("{carrier} port {} of ", scan["dest_port"]), " hosts".to_owned()),
             };
             let before = format!(" {} scans {before}", scan["src_ip"].as_str().unwrap());
@@ -130,7 +131,7 @@ fn a_host_has_its_own_requests_and_a_scan_what_it_found_open() {
     }
     let file = quoted(&captures.join("scan-network-sweep.pcap"));
     let terminal = Terminal::top((129, 30), "", &format!("--speed max {file}")).unwrap();
-    terminal.wait_for(&["end, ", "1 Alerts 10", "2 Talkers", "columns: the last "]);
+    terminal.wait_for(&["end, ", "1 Alerts 11", "2 Talkers", "columns: the last "]);
     terminal.press(&["/"]);
     terminal.press(&["port:443"]);
     let text = terminal.wait_for(&["1 Alerts 3"]);

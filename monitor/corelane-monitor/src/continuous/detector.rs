@@ -659,6 +659,11 @@ impl<A: Family> Tables<A> {
             if asked.state == Asking::Once && probes::is_again(asked.time, time) {
                 asked.state = Asking::Waiting;
             }
+            // A ring may bring packets of several processors out of order.
+            let is_waiting = matches!(asked.state, Asking::Once | Asking::Waiting);
+            if is_waiting && time < asked.time && judged(time) == judged(asked.time) {
+                asked.time = time;
+            }
             return;
         }
         let probe = A::tried(&key).probe.filter(|probe| probe.waits());
