@@ -47,9 +47,21 @@ pub(crate) fn events(path: &Path) -> Vec<String> {
 /// own. All else stays as it was written.
 #[track_caller]
 fn of_rings(events: &[String]) -> Vec<String> {
-    let mut events: Vec<_> = events.iter().map(|event| without(&without(event, "flow_id"), "pcap_cnt")).collect();
+    let mut events: Vec<_> =
+        events.iter().map(|event| untimed_ping(without(&without(event, "flow_id"), "pcap_cnt"))).collect();
     events.sort_unstable();
     events
+}
+
+/// A sweep by ping without its times. They differ by some microseconds where rings share it, which is not understood:
+/// docs/live.md says so.
+fn untimed_ping(line: String) -> String {
+    if !line.contains("\"probe\":\"ping\"") {
+        return line;
+    }
+    let line = without(&line, "first_ns");
+    let (from, to) = (line.find("\"event_type\"").unwrap_or(0), line.find("\"time_ns\"").unwrap_or(line.len()));
+    line[from..to].to_owned()
 }
 
 /// The line without a number of this name, if it has one.
