@@ -85,10 +85,20 @@ pub(crate) struct Nats {
 /// A place in a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Place {
-    /// When the stream was made, in nanoseconds since 1970: another of the same name counts from 1 again.
+    /// When the stream was made, in nanoseconds since 1970.
     created: i64,
     /// The sequence of the last message that was read.
     sequence: u64,
+}
+
+impl Place {
+    /// Whether it is in the stream that was made then: another of the same name counts from 1 again.
+    ///
+    /// While a cluster of nats-server 2.9.10 makes a stream, one of its servers says when its own copy was made, not
+    /// when the stream was.
+    fn is_in(&self, created: i64) -> bool {
+        u128::from(self.created.abs_diff(created)) < PATIENCE.as_nanos()
+    }
 }
 
 /// What comes from the server.
@@ -279,8 +289,8 @@ impl Nats {
             let place = place.ok_or_else(|| EngineError::Snapshot(format!("{BUCKET}/{}", object.name)))?;
             stored.push((shards, place));
         }
-        let is_of_this_stream = |place: &Place| place.created == self.place.created;
-        if !cover_all(stored.iter().map(|(shards, _)| shards)) || !stored.iter().all(|(_, at)| is_of_this_stream(at)) {
+        let are_in_this_stream = stored.iter().all(|(_, place)| place.is_in(self.place.created));
+        if !cover_all(stored.iter().map(|(shards, _)| shards)) || !are_in_this_stream {
             return Ok(());
         }
         let Some(least) = stored.iter().map(|(_, place)| place.sequence).min().filter(|&least| least > 0) else {
@@ -344,7 +354,7 @@ impl Engine for Nats {
             let (place, _) = decode(position).ok_or(EngineError::Position)?;
             match least {
                 // Of two streams one is no more. What is known of the other is not worth to be found out.
-                Some((other, _)) if other.created != place.created => return Ok(None),
+                Some((other, _)) if !other.is_in(place.created) => return Ok(None),
                 Some((other, _)) if other.sequence <= place.sequence => {}
                 _ => least = Some((place, position)),
             }
@@ -594,7 +604,7 @@ impl Pump {
         let info = stream.cached_info();
         let created = i64::try_from(info.created.unix_timestamp_nanos()).unwrap_or(i64::MAX);
         // Another stream, or one that lost its end with a machine's power: what was read is repeated at worst.
-        if self.place.created != created || self.place.sequence > info.state.last_sequence {
+        if !self.place.is_in(created) || self.place.sequence > info.state.last_sequence {
             self.place = Place { created, sequence: 0 };
         }
         let consumer = stream
@@ -683,6 +693,15 @@ mod tests {
         for text in ["", "5", "5 ", "5 -7", "x 7"] {
             assert_eq!(parse_place(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_stream_is_the_same_whichever_server_of_a_cluster_says_when_it_was_made() {
+        let (second, place) = (1_000_000_000, |created| Place { created, sequence: 100 });
+        for (created, other, is_same) in [(0, second / 100, true), (second / 100, 0, true), (0, 6 * second, false)] {
+            assert_eq!(place(created).is_in(other), is_same, "{created} {other}");
+        }
+        assert!(!place(i64::MIN).is_in(i64::MAX));
     }
 
     #[test]
