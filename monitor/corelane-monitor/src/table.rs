@@ -167,8 +167,8 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         self.entries.len()
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    /// The number of keys.
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
@@ -267,6 +267,15 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
         }
     }
 
+    /// Keeps the entries of these values. Memory that was for many more is given back.
+    pub(crate) fn retain(&mut self, run: &Run, keep: impl Fn(&V) -> bool) {
+        self.sieve(&run.keys, keep);
+        let capacity = fitting(self.len, usize::MAX);
+        if capacity < self.entries.len() {
+            self.rebuild(run, capacity, |_| true);
+        }
+    }
+
     /// Makes room for new keys in a table of values that get old: when it is full, or larger than it may be by now,
     /// those that are over leave it. If the others nearly fill a table of the largest capacity, half of them leave it
     /// too, the oldest, or as many as it has no room for, and `evicted` gets them. Which those are depends on the
@@ -296,10 +305,7 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
     ) -> u64 {
         self.sieve(&run.keys, |value| !is_over(value));
         let len = self.len;
-        let mut capacity = FIRST_CAPACITY;
-        while capacity < largest && limit(capacity) < 2 * len {
-            capacity *= 2;
-        }
+        let capacity = fitting(len, largest);
         let (mut since, mut count) = (0, 0);
         if len > limit(capacity) / 4 * 3 {
             let times: Vec<u64> = self.iter().map(|entry| time(&entry.value)).collect();
@@ -324,6 +330,15 @@ impl<K: Key, V: Copy + Default + Zeroable, A: Copy + Default + Zeroable> Table<K
 /// The time that has so many of these before it, or at it.
 fn smallest(times: &[u64], number: usize) -> u64 {
     *times.to_vec().select_nth_unstable(number).1
+}
+
+/// The capacity, up to the largest, of a table that has so many entries and will have more.
+fn fitting(len: usize, largest: usize) -> usize {
+    let mut capacity = FIRST_CAPACITY;
+    while capacity < largest && limit(capacity) < 2 * len {
+        capacity *= 2;
+    }
+    capacity
 }
 
 /// The most entries of a table of this capacity.

@@ -17,6 +17,7 @@
 //! - The failures of a step are sorted without ties before they count.
 //! - Where a limit of memory is met, the oldest leave a table first, by their times.
 
+mod answers;
 mod detector;
 mod due;
 mod recent;

@@ -6,13 +6,15 @@
 //! 1. keeps its latest failures, at most one more than the threshold, each for the time after which it is forgotten;
 //! 2. is a scan when it has more than the threshold, unless answers outweigh them: of SYNs as many, of UDP keys one of
 //!    five. Both are counted in windows, which are aligned, of the time after which a failure is forgotten. The greater
-//!    number of the current window and of that before it counts;
+//!    number of the current window and of that before it counts. In a step answers count before failures, and not
+//!    those that failures refute;
 //! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 //!
 //! The failures of a host beyond its first four also count in the block of their source. A host or port that becomes a
 //! scan leaves it, so blocks are judged at the end of a step: a fast scan of some hosts is none.
 
+use super::answers::{Answers, AnswersState, Tally};
 use super::{Continuous, UDP_FAILS_NS};
 use crate::groups;
 use crate::hash::HashKeys;
@@ -20,7 +22,7 @@ use crate::probe::Probe;
 use crate::report::Alert;
 use crate::settings::Settings;
 use crate::state_report::{Content, StateReport};
-use crate::steps::step_of;
+use crate::steps::{begin_of, step_of};
 use crate::through::{Known, Through};
 use corelane_net::decode::Tunnel;
 use serde::{Deserialize, Serialize};
@@ -73,10 +75,10 @@ const STEP_ROOM: u64 = 3;
 const TUNNEL_ROOM: u64 = (size_of::<Through>().div_ceil(size_of::<StateReport>())) as u64;
 
 /// Source, kind and target.
-type Key = (IpAddr, Option<Probe>, Target);
+pub(super) type Key = (IpAddr, Option<Probe>, Target);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-enum Target {
+pub(super) enum Target {
     Host(IpAddr),
     Port(u16),
     /// Several ports of several hosts, of which its members are hosts.
@@ -94,37 +96,8 @@ enum Failed {
     Found,
 }
 
-/// How many members failed, or were answered, in the latest window that had any, and in that before it.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Tally {
-    window: u64,
-    now: u32,
-    before: u32,
-}
-
-impl Tally {
-    /// Goes on to a window.
-    fn pass(&mut self, window: u64) -> &mut Self {
-        if window > self.window {
-            let is_next = window == self.window + 1;
-            *self = Tally { window, now: 0, before: if is_next { self.now } else { 0 } };
-        }
-        self
-    }
-
-    /// Takes one back.
-    fn take_back(&mut self) {
-        let from = if self.now > 0 { &mut self.now } else { &mut self.before };
-        *from = from.saturating_sub(1);
-    }
-
-    fn most(&self) -> u64 {
-        self.now.max(self.before).into()
-    }
-}
-
 /// So many tallies take as much as a group.
-const TALLIES: usize = 4;
+const TALLIES: usize = 2;
 
 /// The member of a group: what its target leaves open.
 type Member = Target;
@@ -164,9 +137,7 @@ pub(crate) struct Scans {
     crowded: BTreeMap<Key, ([u64; 2], u64)>,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
-    /// The answers of sources, by targets, in this window and that before it.
-    answered: HashMap<Key, Tally, HashKeys>,
-    window: u64,
+    answers: Answers,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
     due: BTreeMap<u64, Vec<Key>>,
     /// The reports of each step that is not over, and how many they are.
@@ -192,7 +163,7 @@ pub(crate) struct Scans {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ScansState<'a> {
     groups: Vec<(Key, Cow<'a, Group>)>,
-    answered: Vec<(Key, Tally)>,
+    answers: AnswersState,
     pending: Vec<StateReport>,
     noted: Vec<Through>,
     tunnels: Vec<Through>,
@@ -210,8 +181,7 @@ impl Scans {
             crowded: BTreeMap::new(),
             continuous: *continuous,
             groups: HashMap::with_hasher(HashKeys::random()),
-            answered: HashMap::with_hasher(HashKeys::random()),
-            window: 0,
+            answers: Answers::new(most_groups),
             due: BTreeMap::new(),
             pending: BTreeMap::new(),
             waiting: 0,
@@ -232,11 +202,9 @@ impl Scans {
         groups.sort_unstable_by_key(|(key, _)| *key);
         let pending = self.pending.values().flatten().copied().collect();
         let noted = self.noted.values().flatten().copied().collect();
-        let mut answered: Vec<_> = self.answered.iter().map(|(key, tally)| (*key, *tally)).collect();
-        answered.sort_unstable_by_key(|(key, _)| *key);
         ScansState {
             groups,
-            answered,
+            answers: self.answers.state(),
             pending,
             noted,
             tunnels: self.tunnels.all(),
@@ -253,9 +221,7 @@ impl Scans {
         self.groups.clear();
         self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
         self.more = self.groups.values().map(Group::more).sum();
-        self.answered.clear();
-        self.answered.extend(state.answered);
-        self.window = self.answered.values().map(|tally| tally.window).max().unwrap_or(0);
+        self.answers.restore(state.answers);
         state.pending.into_iter().for_each(|report| self.report(report));
         self.noted.clear();
         self.waiting_tunnels = 0;
@@ -335,11 +301,20 @@ impl Scans {
         {
             let (now, mut reports) = pending.remove_entry();
             self.waiting -= reports.len() as u64;
-            reports.sort_unstable_by_key(order);
             self.note(now);
-            self.give_out(now, &reports);
-            for report in reports {
-                self.count(&report, events);
+            if self.counted.is_some() {
+                reports.sort_unstable_by_key(order);
+                self.give_out(now, &reports);
+            }
+            let failures = answers_first(&mut reports);
+            let (answers, failures) = reports.split_at_mut(failures);
+            let window = self.window_of(begin_of(now));
+            self.answers.pass(window);
+            self.answers.add(answers, window);
+            self.answers.take_back(failures, window);
+            failures.sort_unstable_by_key(order);
+            for report in failures {
+                self.count(report, events);
                 // Not at the end of the step: one second of a flood may exceed the limit many times.
                 self.evict(events);
             }
@@ -376,20 +351,10 @@ impl Scans {
     fn count(&mut self, report: &StateReport, events: &mut Vec<ScanEvent>) {
         let (source, port, time_ns) = (report.source(), report.port(), report.time_ns());
         let (host, port) = (Target::Host(report.destination()), Target::Port(port));
-        let window = self.window_of(time_ns);
-        if window > self.window {
-            self.window = window;
-            self.answered.retain(|_, tally| tally.window + 1 >= window);
-        }
         for ((target, member), threshold) in [(host, port), (port, host)].into_iter().zip(self.thresholds) {
             match report.content() {
                 Content::Failed(Some(probe)) if !counts(target, probe) => {}
                 Content::Failed(probe) => {
-                    if report.is_refuted()
-                        && let Some(tally) = self.answered.get_mut(&(source, probe, target))
-                    {
-                        tally.pass(window).take_back();
-                    }
                     let tunnel = self.tunnels.of(source, report.destination(), step_of(time_ns));
                     let through =
                         tunnel.map(|tunnel| Through { source, destination: report.destination(), time_ns, tunnel });
@@ -404,10 +369,7 @@ impl Scans {
                     }
                     self.block(key, through, times, failed, events);
                 }
-                Content::Answered(probe) => {
-                    self.answered.entry((source, probe, target)).or_default().pass(window).now += 1;
-                }
-                Content::Sent { .. } => {}
+                Content::Answered(_) | Content::Sent { .. } => {}
             }
         }
     }
@@ -456,7 +418,7 @@ impl Scans {
         if group.through.is_none() {
             group.through = through.map(Box::new);
         }
-        let answered = self.answered.get_mut(&key).map_or(0, |tally| tally.pass(window).most());
+        let answered = self.answers.get(&key).map_or(0, |tally| tally.pass(window).most());
         if group.failed.most() <= groups::to_one(key.1) * answered {
             return Failed::Known;
         }
@@ -564,9 +526,6 @@ impl Scans {
     /// both: where they take half of what may be. Scans that are given up end early.
     #[inline]
     fn evict(&mut self, events: &mut Vec<ScanEvent>) {
-        if self.answered.len() > self.most_groups {
-            self.halve_answered();
-        }
         if self.groups.len() + self.more / MORE > self.most() {
             self.halve(events);
         }
@@ -574,21 +533,7 @@ impl Scans {
 
     /// What answers leave to groups.
     fn most(&self) -> usize {
-        self.most_groups - (self.answered.len() / TALLIES).min(self.most_groups)
-    }
-
-    /// Gives up the smaller half of the answers: they outweigh the least.
-    #[cold]
-    fn halve_answered(&mut self) {
-        let mut all: Vec<_> = self.answered.iter().map(|(key, tally)| (tally.most(), tally.window, *key)).collect();
-        let half = all.len().div_ceil(2);
-        if half < all.len() {
-            all.select_nth_unstable(half);
-            all.truncate(half);
-        }
-        for (.., key) in all {
-            self.answered.remove(&key);
-        }
+        self.most_groups - (self.answers.room() / TALLIES).min(self.most_groups)
     }
 
     #[cold]
@@ -680,11 +625,22 @@ fn counts(target: Target, probe: Probe) -> bool {
     if matches!(target, Target::Port(_)) { probe.counts_hosts() } else { probe.has_port() }
 }
 
-/// The order in which the reports of a step count.
-fn order(report: &StateReport) -> impl Ord + use<> {
-    // An answer comes before what refutes it.
+/// The order in which the failures of a step count, behind its answers.
+pub(super) fn order(report: &StateReport) -> impl Ord + use<> {
     let is_failure = matches!(report.content(), Content::Failed(_));
     (report.time_ns(), report.source(), report.destination(), report.port(), report.probe(), is_failure)
+}
+
+/// Puts answers in front of failures, and returns how many they are.
+fn answers_first(reports: &mut [StateReport]) -> usize {
+    let mut answers = 0;
+    for at in 0..reports.len() {
+        if let Content::Answered(_) = reports[at].content() {
+            reports.swap(answers, at);
+            answers += 1;
+        }
+    }
+    answers
 }
 
 impl Group {
@@ -744,7 +700,6 @@ impl ScanEvent {
 mod tests {
     use super::*;
     use crate::state_report::{Failure, Tried, Verdict};
-    use crate::steps::begin_of;
 
     const FAILED: Verdict = Verdict::Failed(Failure::Unanswered);
 
@@ -828,7 +783,7 @@ mod tests {
             (0..2).for_each(|number| scans.report(report(100, 1, 1000 + number, Verdict::Answered)));
             (0..8).for_each(|number| scans.report(report(step, 1, number, FAILED)));
             assert_eq!(until(&mut scans, step).len(), usize::from(is_found), "{step}");
-            assert_eq!(scans.answered.is_empty(), is_found, "{step}: older ones take no memory");
+            assert_eq!(scans.answers.room() == 0, is_found, "{step}: older ones take no memory");
         }
     }
 
@@ -841,8 +796,13 @@ mod tests {
                 .for_each(|port| scans.report(report(100, source, port, Verdict::Answered).at(begin_of(100))));
         }
         assert_eq!(until(&mut scans, 100), []);
-        assert!((50..=100).contains(&scans.answered.len()), "{}", scans.answered.len());
-        assert_eq!(scans.answered.values().map(Tally::most).max(), Some(2));
+        assert!(scans.answers.room() <= 100, "{}", scans.answers.room());
+        let (most, none) = (report(100, 1, 1, FAILED), report(100, 500, 1, FAILED));
+        let mut of = |report: StateReport| {
+            let key = (report.source(), report.probe(), Target::Host(report.destination()));
+            scans.answers.get(&key).map(|tally| tally.most())
+        };
+        assert_eq!((of(most), of(none)), (Some(2), None));
     }
 
     /// The room of a group with many failures is that of several.

@@ -257,30 +257,29 @@ fn scans(
     // Found when, failures since then and before, and how many more there were.
     type Found = (u64, Vec<(u64, Target)>, u64);
     let mut quiet: Option<Found> = None;
-    for (outcome, member) in outcomes {
-        let now = step(outcome.time);
-        let in_window = window(outcome.time);
-        if outcome.answered {
-            *answered_in.entry(in_window).or_default() += 1;
-        }
-        if outcome.refuted {
+    for same_step in outcomes.chunk_by(|(a, _), (b, _)| step(a.time) == step(b.time)) {
+        // Answers count before failures, and those that failures refute do not.
+        let in_window = window(same_step[0].0.time);
+        let answered = same_step.iter().filter(|(outcome, _)| outcome.answered).count() as u64;
+        *answered_in.entry(in_window).or_default() += answered;
+        for _ in same_step.iter().filter(|(outcome, _)| outcome.refuted) {
             let of = |counts: &BTreeMap<u64, u64>, window: u64| counts.get(&window).is_some_and(|&count| count > 0);
             let from = if of(&answered_in, in_window) { Some(in_window) } else { in_window.checked_sub(1) };
             if let Some(count) = from.and_then(|window| answered_in.get_mut(&window)) {
                 *count = count.saturating_sub(1);
             }
         }
-        if let Some((found, failed, more)) = quiet.take_if(|&mut (found, ..)| now.min(last_step) > quiet_until(found)) {
-            events.push((quiet_until(found), ended((&failed, more), found)));
-        }
-        if let Some((_, failed, _)) = &mut quiet {
-            if !outcome.answered {
-                failed.push((outcome.time, *member));
+        for (outcome, member) in same_step.iter().filter(|(outcome, _)| !outcome.answered) {
+            let now = step(outcome.time);
+            let is_over = |&mut (found, ..): &mut Found| now.min(last_step) > quiet_until(found);
+            if let Some((found, failed, more)) = quiet.take_if(is_over) {
+                events.push((quiet_until(found), ended((&failed, more), found)));
             }
-            continue;
-        }
-        failures.retain(|&(time, _)| now - step(time) <= continuous.forget_s);
-        if !outcome.answered {
+            if let Some((_, failed, _)) = &mut quiet {
+                failed.push((outcome.time, *member));
+                continue;
+            }
+            failures.retain(|&(time, _)| now - step(time) <= continuous.forget_s);
             assert!(failures.iter().all(|(_, known)| known != member), "a key counts once in a while");
             if failures.is_empty() {
                 failed_in.clear();
@@ -288,16 +287,16 @@ fn scans(
             *failed_in.entry(in_window).or_default() += 1;
             failures.push((outcome.time, *member));
             failures.drain(..failures.len().saturating_sub(threshold + 1));
-        }
-        let to_one = if probe.is_none() { 1 } else { 4 };
-        let outweighed = most(&failed_in, in_window) <= to_one * most(&answered_in, in_window);
-        if !outcome.answered && failures.len() > threshold && !outweighed {
-            let in_windows =
-                |window: Option<u64>| window.and_then(|window| failed_in.get(&window)).copied().unwrap_or(0);
-            let all = in_windows(Some(in_window)) + in_windows(in_window.checked_sub(1));
-            let more = all.saturating_sub(failures.len() as u64);
-            events.push((now.min(last_step), event((&failures, more), outcome.time, ScanState::Found)));
-            quiet = Some((outcome.time, std::mem::take(&mut failures), more));
+            let to_one = if probe.is_none() { 1 } else { 4 };
+            let outweighed = most(&failed_in, in_window) <= to_one * most(&answered_in, in_window);
+            if failures.len() > threshold && !outweighed {
+                let in_windows =
+                    |window: Option<u64>| window.and_then(|window| failed_in.get(&window)).copied().unwrap_or(0);
+                let all = in_windows(Some(in_window)) + in_windows(in_window.checked_sub(1));
+                let more = all.saturating_sub(failures.len() as u64);
+                events.push((now.min(last_step), event((&failures, more), outcome.time, ScanState::Found)));
+                quiet = Some((outcome.time, std::mem::take(&mut failures), more));
+            }
         }
     }
     if let Some((found, failed, more)) = quiet {
@@ -318,8 +317,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     if settings.probes {
         outcomes.extend(probes(&flows, continuous.forget_s, end));
     }
-    // An answer comes before what refutes it.
-    outcomes.sort_unstable_by_key(|it| (it.time, it.source, it.destination, it.port, it.probe, !it.answered));
+    outcomes.sort_unstable_by_key(|it| (it.time, it.source, it.destination, it.port, it.probe));
     let mut groups: BTreeMap<_, Vec<(Outcome, Target)>> = BTreeMap::new();
     for outcome in outcomes {
         let (host, port) = (Target::Host(outcome.destination), Target::Port(outcome.port));
