@@ -173,12 +173,18 @@ fn a_command_looks_behind_tags_labels_and_tunnels() {
     }
     let own = Folder::new();
     let bare = fs::read(folder.join("http-mixed.pcap")).expect("a file");
-    for (name, tags) in [("one", &[0x81, 0, 0, 5][..]), ("two", &[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5])] {
-        let file = own.file(name, tagged(&bare, tags, 2));
-        let page = page_of(&file, &own.path("page.html"));
+    // All of it without a VLAN, and the same again in one; or a priority, which is no VLAN, in every other frame.
+    let again = |tags| [&bare[..], &tagged(&bare, tags, 1)[24..]].concat();
+    for (name, capture, vlans, conversations) in [
+        ("one", again(&[0x81, 0, 0, 5]), "5", 272),
+        ("two", again(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5]), "9, 5", 272),
+        ("priority", tagged(&bare, &[0x81, 0, 0x20, 0], 2), "", 136),
+    ] {
+        let page = page_of(&own.file(name, capture), &own.path("page.html"));
         let rows = table(&page, "Conversations by bytes");
         rows.iter().step_by(7).for_each(|row| check(&row[3], row[6].value.expect("packets")));
-        assert!(rows[0][3].command.as_deref().is_some_and(|command| command.contains("vlan and (")), "{name}");
+        let inside = rows.iter().filter(|row| row[2].text.ends_with(&format!(", VLAN {vlans}"))).count();
+        assert_eq!((rows.len(), inside), (conversations, conversations - 136), "{name}");
     }
     for (name, conversations) in [("vlan-mpls.pcap", 3), ("wire/tunnel-vxlan.pcap", 1)] {
         let page = page_of(&folder.join(name), &own.path("page.html"));

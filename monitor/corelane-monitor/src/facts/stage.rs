@@ -9,7 +9,7 @@ use super::{HostName, Lists, cut};
 use crate::hash::HashKeys;
 use crate::slot::PARTITIONS;
 use corelane_net::conversation::{Conversation, Side, State};
-use corelane_net::decode::{TCP, UDP};
+use corelane_net::decode::{TCP, UDP, Vlans};
 use corelane_net::protocol::{Event, Protocol};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -51,6 +51,8 @@ pub struct Talked {
     pub times: (u64, u64),
     /// Whether it is a TCP connection.
     pub is_tcp: bool,
+    /// The VLANs that it is in.
+    pub vlans: Vlans,
     /// Its place among the [series](SERIES).
     pub series: usize,
     /// The state that it ended in, or that it is in.
@@ -68,7 +70,7 @@ impl Weight for Talked {
 impl Talked {
     fn order(&self) -> impl Ord + use<> {
         let rank = (Reverse(self.weight()), Reverse(self.packets[0] + self.packets[1]));
-        (rank, self.times, self.ends, self.is_tcp, self.bytes, self.packets, self.series)
+        (rank, self.times, self.ends, self.is_tcp, self.vlans, self.bytes, self.packets, self.series)
     }
 }
 
@@ -375,6 +377,7 @@ impl Gather<'_> {
             packets: sides.map(|side| news.packets[side.index()]),
             times: (conversation.first_ns(), conversation.last_ns()),
             is_tcp: conversation.is_tcp(),
+            vlans: conversation.vlans(),
             series,
             state: conversation.state(),
             name: name.clone(),

@@ -2,6 +2,7 @@
 
 use super::Origin;
 use crate::facts::Wraps;
+use corelane_net::decode::Vlans;
 use std::fmt::Write;
 
 /// Makes commands for one capture.
@@ -65,20 +66,26 @@ impl Commands {
 
     /// Shows the packets that a filter of tcpdump's language accepts, also behind VLAN tags.
     pub(super) fn packets(&self, filter: &str) -> String {
-        let (before, behind) = self.packets.rsplit_once('$').unwrap_or_default();
-        // `vlan` moves all that follows it by a tag, also where it does not hold. So each is inside the one before.
         let tags = if filter.is_empty() { 0 } else { self.wraps.tags };
-        let mut all = filter.to_owned();
-        for _ in 0..tags {
-            all = format!("({filter}) or (vlan and ({all}))");
-        }
-        format!("{before}'{all}'{behind}")
+        self.shown(&behind(filter, "vlan", tags))
     }
 
-    /// Shows these packets, or the flows that a condition accepts where packets were in what tcpdump does not look
-    /// into.
-    pub(super) fn traffic(&self, filter: &str, condition: &str) -> String {
-        if self.wraps.others { self.events("flow", condition) } else { self.packets(filter) }
+    fn shown(&self, filter: &str) -> String {
+        let (before, behind) = self.packets.rsplit_once('$').unwrap_or_default();
+        format!("{before}'{filter}'{behind}")
+    }
+
+    /// Shows these packets of some VLANs, or the flows that a condition accepts where packets were in what tcpdump does
+    /// not look into.
+    pub(super) fn traffic(&self, filter: &str, condition: &str, vlans: Vlans) -> String {
+        let numbers: Vec<_> = vlans.numbers().collect();
+        if self.wraps.others {
+            let vlan = if numbers.is_empty() { "null".to_owned() } else { format!("{numbers:?}") };
+            return self.events("flow", &format!("{condition} and .vlan == {vlan}"));
+        }
+        // A tag with the number 0 is of no VLAN.
+        let inside = behind(filter, "vlan 0", self.wraps.tags.saturating_sub(numbers.len() as u8));
+        self.shown(&numbers.iter().rfold(inside, |inside, number| format!("vlan {number} and ({inside})")))
     }
 
     /// Shows the packets of attempts, or the alerts that a condition accepts where packets were in what tcpdump does
@@ -107,6 +114,12 @@ impl Commands {
             .then(|| format!("[{places}] | any(.[] | strings; ascii_downcase == \"{name}\")"));
         self.events(types, &condition.unwrap_or_default())
     }
+}
+
+/// Accepts what a filter does, and also behind up to so many of these tags.
+fn behind(filter: &str, tag: &str, tags: u8) -> String {
+    // `vlan` moves all that follows it by a tag, also where it does not hold. So each is inside the one before.
+    (0..tags).fold(filter.to_owned(), |all, _| format!("({filter}) or ({tag} and ({all}))"))
 }
 
 /// A word for a shell.
@@ -179,12 +192,15 @@ mod tests {
     #[test]
     fn tags_and_tunnels_are_looked_behind() {
         let behind = |tags, others| with(&["a"], None, Wraps { tags, others });
-        assert_eq!(behind(1, false).traffic("udp", ".x"), "tcpdump -nr a '(udp) or (vlan and (udp))'");
+        let traffic = |tags| behind(tags, false).traffic("udp", ".x", Vlans::NONE);
+        assert_eq!(traffic(0), "tcpdump -nr a 'udp'");
+        assert_eq!(traffic(1), "tcpdump -nr a '(udp) or (vlan 0 and (udp))'");
+        assert_eq!(behind(1, false).packets("udp"), "tcpdump -nr a '(udp) or (vlan and (udp))'");
         assert_eq!(behind(2, false).packets("udp"), "tcpdump -nr a '(udp) or (vlan and ((udp) or (vlan and (udp))))'");
         assert_eq!(behind(2, false).packets(""), "tcpdump -nr a ''");
         assert_eq!(
-            behind(1, true).traffic("udp", ".x"),
-            "corelane monitor a --eve - --eve-types flow | jq -c 'select(.x)'"
+            behind(1, true).traffic("udp", ".x", Vlans::NONE),
+            "corelane monitor a --eve - --eve-types flow | jq -c 'select(.x and .vlan == null)'"
         );
     }
 

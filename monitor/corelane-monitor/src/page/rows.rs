@@ -109,17 +109,20 @@ fn write_conversations(page: &mut Html, sight: &Sight<'_>) {
     page.raw("<h2 id=\"conversations\">Conversations</h2>");
     begin(page, &COLUMNS, "Conversations by bytes", facts.conversations.len(), (facts.more_conversations, false));
     for conversation in &facts.conversations {
-        let Talked { ends: [client, server], bytes: [sent, received], packets, times, is_tcp, series, state, name } =
-            conversation;
+        let Talked { ends: [client, server], bytes: [sent, received], packets, times, is_tcp, .. } = conversation;
+        let Talked { vlans, series, state, name, .. } = conversation;
         row(page, sight, Span(times.0, times.1));
         socket(page, *client);
         socket(page, *server);
         let transport = if *is_tcp { "tcp" } else { "udp" };
         html!(page, "<td class=\"w o\">" {protocol(*series)} ", " {transport});
-        html!(page, {if *state == State::New { ", one-sided" } else { "" }}
-            "</td><td class=\"r\" data-v=\"" {sent + received} "\">");
+        html!(page, { if *state == State::New { ", one-sided" } else { "" } });
+        for (place, vlan) in vlans.numbers().enumerate() {
+            html!(page, {if place == 0 { ", VLAN " } else { ", " }} {vlan});
+        }
+        html!(page, "</td><td class=\"r\" data-v=\"" {sent + received} "\">");
         let [filter, condition] = between(transport, *client, *server);
-        key(page, &bytes(sent + received), &sight.commands.traffic(&filter, &condition));
+        key(page, &bytes(sent + received), &sight.commands.traffic(&filter, &condition, *vlans));
         page.raw("</td>");
         number(page, *sent, &bytes(*sent));
         number(page, *received, &bytes(*received));
