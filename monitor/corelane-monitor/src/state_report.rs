@@ -23,6 +23,8 @@ pub(crate) enum Verdict {
     Failed(Failure),
     /// The same of an attempt that was told as answered.
     Refuted(Failure),
+    /// The same of one whose key was answered before: it makes no scan, but counts in one.
+    Known(Failure),
     Answered,
 }
 
@@ -32,7 +34,16 @@ impl Verdict {
             Verdict::Failed(Failure::Rejected) => REJECTED,
             Verdict::Failed(Failure::Unanswered) => 0,
             Verdict::Refuted(failure) => REFUTED | Verdict::Failed(failure).marks(),
+            Verdict::Known(failure) => KNOWN | Verdict::Failed(failure).marks(),
             Verdict::Answered => ANSWERED,
+        }
+    }
+
+    /// The failure, if it is one.
+    pub(crate) fn failure(self) -> Option<Failure> {
+        match self {
+            Verdict::Failed(failure) | Verdict::Refuted(failure) | Verdict::Known(failure) => Some(failure),
+            Verdict::Answered => None,
         }
     }
 }
@@ -74,6 +85,7 @@ const SENT: u32 = 15 << PROBE;
 const ANSWERED: u32 = 1 << 22;
 const AGAIN: u32 = 1 << 31;
 const REFUTED: u32 = 1 << 23;
+const KNOWN: u32 = 1 << 24;
 
 /// A key that failed or was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +219,11 @@ impl StateReport {
     /// Whether the answer to this attempt, which was told, is void.
     pub(crate) fn is_refuted(&self) -> bool {
         self.0[10] & REFUTED != 0
+    }
+
+    /// Whether the key of this attempt was answered before: it makes no scan, but counts in one.
+    pub(crate) fn is_known(&self) -> bool {
+        self.0[10] & KNOWN != 0
     }
 
     /// The kind of probe that tried the port; `None` is a SYN.

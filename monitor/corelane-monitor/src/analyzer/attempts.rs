@@ -4,7 +4,7 @@
 //! SYN-ACK or an RST touches that of the opposite direction. No other packet touches an attempt, so it is judged by the
 //! times of its own packets, in the order of the file. An attempt expires when one of these packets, or the end of the
 //! capture, finds the deadline passed. A key fails at most once. One that was answered before is known: when it fails
-//! later its service has gone down, which is counted but makes no scan.
+//! later its service has gone down, which makes no scan, but counts in one.
 //!
 //! Who scans may forge an answer. By RFC 9293 (3.10.7.1) a closed port answers a SYN by RST and ACK with sequence
 //! number 0, and a server that accepted sends its own numbers. So such an RST to the SYN's port before the deadline
@@ -15,7 +15,7 @@ use crate::key::Key;
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::Slot;
-use crate::state_report::Failure;
+use crate::state_report::{Failure, Verdict};
 use crate::steps::step_of;
 use crate::table::Table;
 use bytemuck::Zeroable;
@@ -164,11 +164,12 @@ impl Attempt {
             Failure::Rejected => REJECTED,
             Failure::Unanswered => UNANSWERED,
         });
-        match self.marks & (KNOWN | TOLD) {
-            0 => Step::Failed(failure, time),
-            TOLD => Step::Refuted(failure, time),
-            _ => Step::Gone(failure),
-        }
+        let verdict = match self.marks & (KNOWN | TOLD) {
+            0 => Verdict::Failed(failure),
+            TOLD => Verdict::Refuted(failure),
+            _ => Verdict::Known(failure),
+        };
+        Step::Failed(verdict, time)
     }
 
     /// The failure and its time, if the attempt has failed.
@@ -199,7 +200,7 @@ impl Step {
     /// The failure, if it is one.
     pub(crate) fn failure(self) -> Option<Failure> {
         match self {
-            Step::Failed(failure, _) | Step::Refuted(failure, _) | Step::Gone(failure) => Some(failure),
+            Step::Failed(verdict, _) => verdict.failure(),
             Step::Nothing | Step::Opened | Step::Answered => None,
         }
     }
@@ -213,11 +214,7 @@ pub(crate) enum Step {
     /// It is answered, for the first time in this window.
     Answered,
     /// It causes the failure, or finds it overdue.
-    Failed(Failure, u64),
-    /// The same, and it was told as answered.
-    Refuted(Failure, u64),
-    /// The same of a key that is known: it makes no scan.
-    Gone(Failure),
+    Failed(Verdict, u64),
 }
 
 /// The window of so many seconds that a time is in.

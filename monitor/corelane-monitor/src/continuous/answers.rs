@@ -1,4 +1,5 @@
-//! How many keys of a source were answered, of each host and of each port: what [scans](super::scans) are weighed by.
+//! How many keys of a source were answered, of each host and of each port: what [scans](super::scans) are weighed by. And
+//! how many of them failed later.
 //!
 //! Nearly all connections of a network are answered, and each is counted here, so a count lies in a table that is
 //! fetched ahead. Counts do not depend on the order of a step's answers. Where they lack room, those of the fewest
@@ -44,6 +45,10 @@ impl Tally {
         self.now.max(self.before).into()
     }
 
+    pub(super) fn sum(&self) -> u64 {
+        u64::from(self.now) + u64::from(self.before)
+    }
+
     /// Whether it says nothing in this window.
     fn is_over(&self, window: u64) -> bool {
         self.window + 1 < window
@@ -59,11 +64,20 @@ enum Words {
     V6(WordsV6),
 }
 
+/// What is counted of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// Members that were answered.
+    Answered,
+    /// Those of them that failed later.
+    Failed,
+}
+
 #[inline(always)]
-fn words((source, probe, target): &Key) -> Words {
+fn words(of: Of, (source, probe, target): &Key) -> Words {
     let port = if let Target::Port(port) = target { u64::from(*port) } else { 0 };
-    // The number of a probe is at least 1.
-    let kind = u64::from(probe.map_or(0, Probe::number)) << 2 | u64::from(matches!(target, Target::Port(_))) << 1 | 1;
+    let is_port = u64::from(matches!(target, Target::Port(_)));
+    let kind = u64::from(probe.map_or(0, Probe::number)) << 3 | (of as u64) << 2 | is_port << 1 | 1;
     let host = if let Target::Host(host) = target { Some(host) } else { None };
     match source {
         IpAddr::V4(source) => {
@@ -134,13 +148,18 @@ impl Answers {
         }
     }
 
-    /// That of a key that was answered. No block ever is.
+    /// The members of a key that were answered.
     pub(super) fn get(&mut self, key: &Key) -> Option<&mut Tally> {
+        self.find(Of::Answered, key)
+    }
+
+    /// No block ever has any.
+    fn find(&mut self, of: Of, key: &Key) -> Option<&mut Tally> {
         let Answers { run, v4, v6, .. } = self;
         if key.2 == Target::Block {
             return None;
         }
-        match words(key) {
+        match words(of, key) {
             Words::V4(words) => v4.find(&words, run.keys.hash(&words)).map(|position| v4.value_at(position)),
             Words::V6(words) => v6.find(&words, run.keys.hash(&words)).map(|position| v6.value_at(position)),
         }
@@ -171,11 +190,11 @@ impl Answers {
         }
         for together in answers.chunks(TOGETHER) {
             for report in together {
-                targets(report).into_iter().for_each(|key| self.prefetch(words(&key)));
+                targets(report).into_iter().for_each(|key| self.prefetch(words(Of::Answered, &key)));
             }
             for report in together {
                 for key in targets(report) {
-                    self.at(words(&key)).pass(window).now += 1;
+                    self.at(words(Of::Answered, &key)).pass(window).now += 1;
                 }
                 if is_tight && self.room() > self.most {
                     self.halve();
@@ -191,6 +210,19 @@ impl Answers {
                 self.get(&key).into_iter().for_each(|tally| tally.pass(window).take_back());
             }
         }
+    }
+
+    /// A member of a key failed that was answered before.
+    pub(super) fn fail(&mut self, key: &Key, window: u64) {
+        self.at(words(Of::Failed, key)).pass(window).now += 1;
+        if self.room() > self.most {
+            self.halve();
+        }
+    }
+
+    /// How many did so in this window and in that before it; from now on none.
+    pub(super) fn take_failed(&mut self, key: &Key, window: u64) -> u64 {
+        self.find(Of::Failed, key).map_or(0, |tally| std::mem::take(tally.pass(window)).sum())
     }
 
     fn retain(&mut self, keep: impl Fn(&Tally) -> bool) {

@@ -259,36 +259,16 @@ impl Detector {
 }
 
 impl Common {
-    /// Counts the failure of a key that is known.
-    fn gone<A: Family>(&mut self, key: &A::Key, failure: Failure) {
-        if self.settings.ignores(&A::tried(key)) {
-            return;
-        }
-        match failure {
-            Failure::Rejected => self.counts.rejected += 1,
-            Failure::Unanswered => self.counts.unanswered += 1,
-        }
-    }
-
-    /// Reports a failure, if this is one that may be of a scan, or counts it. Before the step `again` it is perhaps not
-    /// the first one of its key.
-    fn failed<A: Family>(&mut self, key: &A::Key, step: Step, again: u64) {
-        match step {
-            Step::Failed(failure, time_ns) => self.send::<A>(key, time_ns, Verdict::Failed(failure), again),
-            Step::Refuted(failure, time_ns) => self.send::<A>(key, time_ns, Verdict::Refuted(failure), again),
-            Step::Gone(failure) => self.gone::<A>(key, failure),
-            Step::Nothing | Step::Opened | Step::Answered => {}
-        }
-    }
-
-    /// Reports what became of a key.
+    /// Reports what became of a key. Before the step `again` it is perhaps not the first failure of its key.
     fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, again: u64) {
         let tried = A::tried(key);
         if self.settings.ignores(&tried) {
             return;
         }
-        if let (Verdict::Failed(failure) | Verdict::Refuted(failure), None) = (verdict, tried.probe) {
-            self.gone::<A>(key, failure);
+        match verdict.failure().filter(|_| tried.probe.is_none()) {
+            Some(Failure::Rejected) => self.counts.rejected += 1,
+            Some(Failure::Unanswered) => self.counts.unanswered += 1,
+            None => {}
         }
         self.outbox.push(A::state_report(tried, time_ns, verdict).again(self.now < again));
     }
@@ -564,7 +544,10 @@ impl<A: Family> Tables<A> {
                 });
             }
             Step::Answered => common.send::<A>(&key, slot.time_ns(), Verdict::Answered, 0),
-            step => common.failed::<A>(&key, step, self.again[usize::from(partition)][ATTEMPTS]),
+            Step::Failed(verdict, time_ns) => {
+                common.send::<A>(&key, time_ns, verdict, self.again[usize::from(partition)][ATTEMPTS]);
+            }
+            Step::Nothing => {}
         }
     }
 
@@ -696,8 +679,9 @@ impl<A: Family> Tables<A> {
             for (partition, key) in &keys {
                 let table = &mut self.attempts[usize::from(*partition)];
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
-                let step = attempt.finish(&common.settings, time_ns);
-                common.failed::<A>(key, step, self.again[usize::from(*partition)][ATTEMPTS]);
+                if let Step::Failed(verdict, time_ns) = attempt.finish(&common.settings, time_ns) {
+                    common.send::<A>(key, time_ns, verdict, self.again[usize::from(*partition)][ATTEMPTS]);
+                }
             }
             self.attempts_due.give_back(keys);
         }

@@ -11,6 +11,9 @@
 //! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 //!
+//! The failure of a key that was answered before makes no scan, but counts in one: also those of the current window and
+//! of that before it, when it is found.
+//!
 //! The failures of a host beyond its first four also count in the block of their source. A host or port that becomes a
 //! scan leaves it, so blocks are judged at the end of a step: a fast scan of some hosts is none.
 
@@ -125,6 +128,15 @@ struct Quiet {
     count: u64,
     /// Those before the first can be forgotten: until then no member fails twice.
     distinct: u64,
+}
+
+impl Quiet {
+    /// One more failure. The first of the times is when it counts, and the other one that of the event.
+    fn count(&mut self, [time_ns, sent_ns]: [u64; 2], continuous: &Continuous) {
+        self.count += 1;
+        self.distinct += u64::from(!continuous.forgets(step_of(time_ns), self.first_ns));
+        self.last_ns = self.last_ns.max(sent_ns);
+    }
 }
 
 /// The groups of all sources.
@@ -360,7 +372,10 @@ impl Scans {
                         tunnel.map(|tunnel| Through { source, destination: report.destination(), time_ns, tunnel });
                     let (key, times) = ((source, probe, target), [time_ns, report.sent_ns()]);
                     let others = self.groups.get(&key).and_then(|group| group.quiet).map(|quiet| quiet.distinct);
-                    let failed = self.failed(key, (member, through), times, threshold, events);
+                    let failed = match report.is_known() {
+                        true => self.known(key, times),
+                        false => self.failed(key, (member, through), times, threshold, events),
+                    };
                     if report.is_again()
                         && let Some((group, distinct)) = self.groups.get_mut(&key).zip(others)
                     {
@@ -376,6 +391,15 @@ impl Scans {
 
     fn window_of(&self, time_ns: u64) -> u64 {
         step_of(time_ns) / self.continuous.forget_s.max(1)
+    }
+
+    /// Counts a key that was answered before, at the same times as [`failed`](Scans::failed).
+    fn known(&mut self, key: Key, times: [u64; 2]) -> Failed {
+        match self.groups.get_mut(&key).and_then(|group| group.quiet.as_mut()) {
+            Some(quiet) => quiet.count(times, &self.continuous),
+            None => self.answers.fail(&key, self.window_of(times[0])),
+        }
+        Failed::Known
     }
 
     /// The first of the times is when it counts, and the other one that of the event.
@@ -396,9 +420,7 @@ impl Scans {
             Group { failures: VecDeque::new(), failed: Tally::default(), quiet: None, through: None, due }
         });
         if let Some(quiet) = &mut group.quiet {
-            quiet.count += 1;
-            quiet.distinct += u64::from(!self.continuous.forgets(step_of(time_ns), quiet.first_ns));
-            quiet.last_ns = quiet.last_ns.max(sent_ns);
+            quiet.count([time_ns, sent_ns], &self.continuous);
             return Failed::Known;
         }
         group.forget(step_of(time_ns), &self.continuous);
@@ -435,11 +457,13 @@ impl Scans {
 
     /// A group is a scan, by the failure of these times, and had so many more than it keeps.
     fn find(&mut self, key: Key, [time_ns, sent_ns]: [u64; 2], more: u64, events: &mut Vec<ScanEvent>) {
+        let window = self.window_of(time_ns);
         let Some(group) = self.groups.get_mut(&key) else { return };
         let distinct = group.failures.len() as u64 + more;
+        let known = self.answers.take_failed(&key, window);
         // Answers may have outweighed more failures than it keeps.
-        let in_windows = u64::from(group.failed.now) + u64::from(group.failed.before);
-        let count = if key.2 == Target::Block { distinct } else { distinct.max(in_windows) };
+        let in_windows = if key.2 == Target::Block { 0 } else { group.failed.sum() };
+        let count = distinct.max(in_windows) + known;
         let first_ns = group.failures.front().map_or(time_ns, |&(first_ns, _)| first_ns);
         let quiet = Quiet { first_ns, found_ns: sent_ns, last_ns: sent_ns, count, distinct };
         self.more -= group.more();

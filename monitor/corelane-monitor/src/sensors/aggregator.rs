@@ -232,7 +232,7 @@ const MOST_SENSORS: usize = 1024;
 /// If none are expected, one that has ended or is left out is forgotten when it is so far behind what is over.
 const FORGET_NS: u64 = 24 * 3600 * STEP_NS;
 
-const SNAPSHOT: &[u8; 4] = b"CLA\x05";
+const SNAPSHOT: &[u8; 4] = b"CLA\x06";
 
 /// Why a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -24,10 +24,10 @@
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
 //! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
-//! a SYN that was told as answered; 64 and what stands there otherwise, for a key that may have been told before. 15 is
-//! no failure but the tunnel between this source and destination, and stands before their failures: there is no port,
-//! and behind the time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian),
-//! the protocol and the depth.
+//! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 64 and what stands there
+//! otherwise, for a key that may have been told before. 15 is no failure but the tunnel between this source and
+//! destination, and stands before their failures: there is no port, and behind the time 38 bytes follow: source and
+//! destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
@@ -199,6 +199,8 @@ const ANSWERED: u8 = 16;
 const EARLY: u8 = 32;
 /// The same of a SYN that was told as answered, and has failed: without a refusal, or with one.
 const REFUTED: u8 = 48;
+/// The same of one whose key was answered before.
+const KNOWN: u8 = 50;
 /// Set in that byte for a key that may have been told before.
 const AGAIN: u8 = 64;
 
@@ -207,6 +209,7 @@ fn outcome(report: &StateReport) -> Option<u8> {
     let again = if report.is_again() { AGAIN } else { 0 };
     let outcome = match report.content() {
         Content::Failed(None) if report.is_refuted() => REFUTED + rejected,
+        Content::Failed(None) if report.is_known() => KNOWN + rejected,
         Content::Failed(None) => rejected,
         Content::Failed(Some(probe)) if rejected != 0 => EARLY + probe.number() as u8,
         Content::Failed(Some(probe)) => 1 + probe.number() as u8,
@@ -228,6 +231,8 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
         17..EARLY => Some((Some(waits(outcome - ANSWERED)?), Verdict::Answered)),
         REFUTED => Some((None, Verdict::Refuted(Failure::Unanswered))),
         49 => Some((None, Verdict::Refuted(Failure::Rejected))),
+        KNOWN => Some((None, Verdict::Known(Failure::Unanswered))),
+        51 => Some((None, Verdict::Known(Failure::Rejected))),
         EARLY..REFUTED => Some((Some(waits(outcome - EARLY)?), Verdict::Failed(Failure::Rejected))),
         _ => None,
     }
@@ -618,7 +623,16 @@ mod tests {
             prop_oneof![
                 0..13_u8,
                 (prop::sample::select(vec![4_u8, 8, 9, 11]), 1..3_u8).prop_map(|(kind, way)| 16 * way + kind),
-                prop::sample::select(vec![ANSWERED, REFUTED, REFUTED + 1, AGAIN, AGAIN | 1, AGAIN | EARLY | 4]),
+                prop::sample::select(vec![
+                    ANSWERED,
+                    REFUTED,
+                    REFUTED + 1,
+                    KNOWN,
+                    KNOWN + 1,
+                    AGAIN,
+                    AGAIN | 1,
+                    AGAIN | EARLY | 4
+                ]),
             ],
         );
         let one = one.prop_map(|(is_v6, ends, port, time_ns, outcome)| report(is_v6, ends, port, time_ns, outcome));

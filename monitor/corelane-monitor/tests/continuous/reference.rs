@@ -3,7 +3,7 @@
 
 use crate::packets::{ACK, Capture, FIN, Key, Packet, RST, SECOND, START, SYN, XMAS, has_outlasted, tcp, udp};
 use crate::support::{Case, Watched, plan};
-use corelane_monitor::{Alert, Continuous, Probe, ScanEvent, ScanState, Settings};
+use corelane_monitor::{Alert, Continuous, Job, Observer, Probe, Progress, ScanEvent, ScanState, Settings};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -29,6 +29,8 @@ struct Outcome {
     answered: bool,
     /// It was told as answered, which is void.
     refuted: bool,
+    /// It failed, and was answered before.
+    known: bool,
 }
 
 fn step(time: u64) -> u64 {
@@ -84,13 +86,8 @@ fn flows(packets: &[Packet]) -> Vec<Vec<(usize, Packet)>> {
     flows
 }
 
-/// The failures of SYNs, whether an RST brought them about, and whether the key was answered before.
-fn attempts(
-    packets: &[Packet],
-    settings: &Settings,
-    forget: u64,
-    end: u64,
-) -> (Vec<(Outcome, bool, bool)>, Vec<Outcome>) {
+/// The failures of SYNs, whether an RST brought them about, and the answers.
+fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> (Vec<(Outcome, bool)>, Vec<Outcome>) {
     let mut histories: BTreeMap<Key, Vec<(u64, char, u16)>> = BTreeMap::new();
     for packet in packets {
         if let Some((key, what)) = packet.attempt() {
@@ -109,8 +106,8 @@ fn attempts(
         let mut told = false;
         let mut fail = |time: u64, rejected: bool, known: bool, told: bool| {
             let (answered, refuted) = (false, told && !known);
-            let outcome = Outcome { time, source, destination, port, probe: None, answered, refuted };
-            failures.push((outcome, rejected, known));
+            let outcome = Outcome { time, source, destination, port, probe: None, answered, refuted, known };
+            failures.push((outcome, rejected));
             Some(time)
         };
         let mut from = 0;
@@ -134,8 +131,17 @@ fn attempts(
                 'A' if opened.is_some() => {
                     (opened, answered) = (None, opened);
                     if !told {
-                        let (answered, refuted) = (true, false);
-                        answers.push(Outcome { time, source, destination, port, probe: None, answered, refuted });
+                        let (answered, refuted, known) = (true, false, false);
+                        answers.push(Outcome {
+                            time,
+                            source,
+                            destination,
+                            port,
+                            probe: None,
+                            answered,
+                            refuted,
+                            known,
+                        });
                     }
                     told = true;
                 }
@@ -194,7 +200,7 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
             // A datagram counts in its time also if the run has ended by then.
             let time = if patience > 0 { time + patience } else { time.min(end) };
             let (probe, refuted) = (Some(probe), false);
-            outcomes.push(Outcome { time, source, destination, port, probe, answered, refuted });
+            outcomes.push(Outcome { time, source, destination, port, probe, answered, refuted, known: false });
         };
         for (_, time, is_answer) in history {
             match &mut asked {
@@ -249,7 +255,11 @@ fn scans(
     let mut failures: Vec<(u64, Target)> = Vec::new();
     // So many members by windows.
     let window = |time: u64| step(time) / continuous.forget_s.max(1);
-    let (mut failed_in, mut answered_in) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
+    let [mut failed_in, mut answered_in, mut known_in] = [const { BTreeMap::<u64, u64>::new() }; 3];
+    let sum = |counts: &BTreeMap<u64, u64>, now: u64| {
+        let windows = [Some(now), now.checked_sub(1)];
+        windows.into_iter().filter_map(|window| counts.get(&window?)).sum::<u64>()
+    };
     let most = |counts: &BTreeMap<u64, u64>, now: u64| {
         let of = |window: Option<u64>| window.and_then(|window| counts.get(&window)).copied().unwrap_or(0);
         of(Some(now)).max(of(now.checked_sub(1)))
@@ -279,6 +289,10 @@ fn scans(
                 failed.push((outcome.time, *member));
                 continue;
             }
+            if outcome.known {
+                *known_in.entry(in_window).or_default() += 1;
+                continue;
+            }
             failures.retain(|&(time, _)| now - step(time) <= continuous.forget_s);
             assert!(failures.iter().all(|(_, known)| known != member), "a key counts once in a while");
             if failures.is_empty() {
@@ -290,10 +304,9 @@ fn scans(
             let to_one = if probe.is_none() { 1 } else { 4 };
             let outweighed = most(&failed_in, in_window) <= to_one * most(&answered_in, in_window);
             if failures.len() > threshold && !outweighed {
-                let in_windows =
-                    |window: Option<u64>| window.and_then(|window| failed_in.get(&window)).copied().unwrap_or(0);
-                let all = in_windows(Some(in_window)) + in_windows(in_window.checked_sub(1));
-                let more = all.saturating_sub(failures.len() as u64);
+                let others = sum(&failed_in, in_window).saturating_sub(failures.len() as u64);
+                let more = others + sum(&known_in, in_window);
+                known_in.clear();
                 events.push((now.min(last_step), event((&failures, more), outcome.time, ScanState::Found)));
                 quiet = Some((outcome.time, std::mem::take(&mut failures), more));
             }
@@ -312,7 +325,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     let end = end.max(step(end_ns.unwrap_or(0)) * SECOND);
     let flows = flows(&packets);
     let (attempts, answers) = attempts(&packets, settings, continuous.forget_s, end);
-    let mut outcomes: Vec<_> = attempts.iter().filter(|(_, _, known)| !known).map(|(outcome, ..)| *outcome).collect();
+    let mut outcomes: Vec<_> = attempts.iter().map(|(outcome, _)| *outcome).collect();
     outcomes.extend(answers);
     if settings.probes {
         outcomes.extend(probes(&flows, continuous.forget_s, end));
@@ -343,7 +356,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
         let (kind, destination, port) = target;
         (*step, *state != ScanState::Found, scan.time_ns(), kind, scan.source(), destination, port, *probe)
     });
-    let rejected = attempts.iter().filter(|(_, rejected, _)| *rejected).count() as u64;
+    let rejected = attempts.iter().filter(|(_, rejected)| *rejected).count() as u64;
     Expected {
         flows: flows.len() as u64,
         rejected,
@@ -569,4 +582,26 @@ fn as_many_answered_syns_as_failures_are_no_scan_and_forged_answers_are_none() {
         let scans = both(&packets(failures, answers, forged), &case(3, 100, 100)).scans;
         assert_eq!(!scans.is_empty(), is_found, "{failures} {answers} {forged}");
     }
+}
+
+/// As a file without steps says.
+#[test]
+fn a_key_that_was_answered_before_makes_no_scan_but_counts_in_one_whenever_it_fails() {
+    let at = |second: u64, port: u16, flags: u8| {
+        let (client, server) = ("10.0.0.1 4000", format!("10.0.0.2 {port}"));
+        let time_ns = START + second * SECOND + u64::from(port);
+        [tcp(time_ns, client, &server, SYN), tcp(time_ns + 100, &server, client, flags)]
+    };
+    let refused = |second: u64, ports: std::ops::Range<u16>| ports.flat_map(move |port| at(second, port, RST | ACK));
+    let answered = (1..4).flat_map(|port| at(0, port, SYN | ACK));
+    let (before, scan, after) = (refused(10, 1..3), refused(12, 10..18), refused(14, 3..4));
+    let packets: Vec<_> = answered.chain(before).chain(scan).chain(after).collect();
+    let case = case(6, 100, 100);
+    let counts = |packets: &[Packet]| both(packets, &case).scans.iter().map(|it| it.scan.count()).collect::<Vec<_>>();
+    assert_eq!(counts(&packets), [7 + 2, 8 + 3]);
+    // Those of the first seconds.
+    assert_eq!(counts(&packets[..10]), Vec::<u64>::new());
+    let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found: &mut |_| {} };
+    let whole = Job::scans(case.settings, plan(0, 64)).run([Capture::of(&packets)], observer);
+    assert_eq!(whole.expect("a good plan").0.alerts.iter().map(Alert::count).collect::<Vec<_>>(), [8 + 3]);
 }
