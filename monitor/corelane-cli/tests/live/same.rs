@@ -14,9 +14,11 @@ use rustix::process::Signal;
 use crate::captures_folder;
 use crate::net::inside;
 use crate::support::{
-    Folder, Live, assert_same, assert_same_of, events, pair, query, replay, segment, sending, wait_for,
+    Folder, Live, assert_same, assert_same_of, events, pair, query, replay, segment, sending, stats, wait_for,
 };
 
+/// So much that nothing is evicted. Several rings have a limit each, and evict others than one does.
+const ROOMY: [&str; 2] = ["--memory-limit", "8G"];
 /// The lengths of frames that Linux sends: a header of Ethernet and some more, at most the longest packet.
 pub(crate) const SENDABLE: std::ops::RangeInclusive<usize> = 15..=65_549;
 /// What is left of a pause.
@@ -77,6 +79,9 @@ fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], rings: &[u16]
             let count = rings.to_string();
             let mut arguments = vec!["--eve", eve.to_str().unwrap(), "--write", tee.to_str().unwrap()];
             arguments.extend(["--analyzers", &analyzers, "--rings", &count]);
+            if rings > 1 {
+                arguments.extend(ROOMY);
+            }
             if rings > 1 && pauses(frames).is_zero() {
                 // Rings are memory of the kernel's. With pauses a small one is soon full of blocks of a frame each.
                 arguments.extend(["--ring-size", "16M"]);
@@ -102,6 +107,11 @@ fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], rings: &[u16]
         let report = live.finish().code(0).silent().json();
         assert_eq!(report["packets"], frames.len(), "{name}, {rings} rings: {report}");
         assert_eq!(report["capture"]["kernel_packets"], frames.len(), "{name}, {rings} rings: {report}");
+        if rings > 1 {
+            let stats = stats(&eve);
+            let evicted = stats.last().expect("one at the end")["corelane"]["evicted"].as_object().expect("counts");
+            assert!(evicted.values().all(|count| count == 0), "{name}, {rings} rings: {evicted:?}");
+        }
         let (found, mut differs) = (events(&eve), false);
         for analyzers in replays(number, rings) {
             let what = format!("{name}, {rings} rings, {analyzers} analyzers");
@@ -109,6 +119,7 @@ fn compare(lane: u16, number: usize, name: &str, frames: &[Frame], rings: &[u16]
             let mut options = vec!["--analyzers", &analyzers];
             if rings > 1 {
                 options.push("--tunnels=off");
+                options.extend(ROOMY);
             }
             let expected = replay(std::slice::from_ref(&tee), &folder.path("replay.json"), &options);
             assert_same_of(rings, &found, &expected, &what);

@@ -24,7 +24,10 @@ const LOOK: Duration = Duration::from_millis(10);
 /// capture itself.
 #[track_caller]
 pub(crate) fn replay(tees: &[PathBuf], eve: &Path, options: &[&str]) -> Vec<String> {
-    let mut command = corelane(["monitor", "--quiet", "--continuous", "--memory-limit", "1G"]);
+    let mut command = corelane(["monitor", "--quiet", "--continuous"]);
+    if !options.contains(&"--memory-limit") {
+        command.args(["--memory-limit", "1G"]);
+    }
     if !options.contains(&"--tunnels=off") {
         command.arg("--tunnels");
     }
@@ -47,21 +50,9 @@ pub(crate) fn events(path: &Path) -> Vec<String> {
 /// own. All else stays as it was written.
 #[track_caller]
 fn of_rings(events: &[String]) -> Vec<String> {
-    let mut events: Vec<_> =
-        events.iter().map(|event| untimed_ping(without(&without(event, "flow_id"), "pcap_cnt"))).collect();
+    let mut events: Vec<_> = events.iter().map(|event| without(&without(event, "flow_id"), "pcap_cnt")).collect();
     events.sort_unstable();
     events
-}
-
-/// A sweep by ping without its times. They differ by some microseconds where rings share it, which is not understood:
-/// docs/live.md says so.
-fn untimed_ping(line: String) -> String {
-    if !line.contains("\"probe\":\"ping\"") {
-        return line;
-    }
-    let line = without(&line, "first_ns");
-    let (from, to) = (line.find("\"event_type\"").unwrap_or(0), line.find("\"time_ns\"").unwrap_or(line.len()));
-    line[from..to].to_owned()
 }
 
 /// The line without a number of this name, if it has one.

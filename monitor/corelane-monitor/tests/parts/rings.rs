@@ -40,29 +40,34 @@ fn ran(run: impl FnOnce(&mut (dyn FnMut(Found<'_>) + Send)) -> Report) -> Ran {
     Ran { events, report }
 }
 
-fn compare(name: &str, records: &[Owned], settings: &Settings) {
-    let records = &of_one_clock(records);
-    let job = |analyzers| Job {
-        settings: settings.clone(),
+fn job(analyzers: usize) -> Job {
+    Job {
+        settings: Settings { probes: true, ..Settings::default() },
         plan: Plan { analyzers, capacity: 64, ..Plan::default() },
         inspection: Inspection::default(),
         continuous: Some(Continuous::default()),
-    };
-    let one = ran(|found| {
-        let source = Records(records.to_vec(), 0);
-        let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found };
-        job(0).run([source], observer).expect("the plan is good").0
-    });
-    // Of each run anew.
+    }
+}
+
+/// Runs a job over records, as one source or shared among so many rings.
+fn run(job: &Job, records: &[Owned], rings: Option<usize>) -> Ran {
     let progress = Progress::new();
+    ran(|found| {
+        let observer = Observer { progress: &progress, damage: &|_, never| match never {}, found };
+        let report = match rings {
+            None => job.run([Records(records.to_vec(), 0)], observer),
+            Some(rings) => job.run_rings(split(records, rings), observer),
+        };
+        assert_eq!(progress.packets(), records.len() as u64);
+        report.expect("the plan is good").0
+    })
+}
+
+fn compare(name: &str, records: &[Owned]) {
+    let records = &of_one_clock(records);
+    let one = run(&job(0), records, None);
     for (rings, analyzers) in [(1, 0), (2, 1), (2, 3), (3, 4)] {
-        let several = ran(|found| {
-            let sources = split(records, rings);
-            let observer = Observer { progress: &progress, damage: &|_, never| match never {}, found };
-            let report = job(analyzers).run_rings(sources, observer);
-            assert_eq!(progress.packets(), records.len() as u64);
-            report.expect("the plan is good").0
-        });
+        let several = run(&job(analyzers), records, Some(rings));
         for (a, b) in one.events.iter().zip(&several.events) {
             assert_eq!(a, b, "{name}, {rings} rings");
         }
@@ -78,17 +83,31 @@ fn captures_are_told_alike_by_any_number_of_rings() {
         let path = entry.unwrap().path();
         let Ok(reader) = Reader::open(&path, &Options::default()) else { continue };
         let records = records_of(reader);
-        compare(&path.display().to_string(), &records, &Settings::default());
+        compare(&path.display().to_string(), &records);
     }
 }
 
 #[test]
 fn synthetic_traffic_is_told_alike_by_any_number_of_rings() {
     let records = synthetic(Config { packets: 60_000, ..Config::default() });
-    compare("scans", &records, &Settings::default());
+    compare("scans", &records);
     let web = Conversations { seed: 3, conversations: 2_000, trouble: 5, spoofed: 100 };
     let records = records_of(Reader::from_bytes(web.capture()).expect("a capture"));
-    compare("web", &records, &Settings::default());
+    compare("web", &records);
+}
+
+/// Each ring has a limit of memory for itself: what is evicted, and that alone, depends on their number.
+#[test]
+fn one_limit_for_all_evicts_more_than_one_for_each_ring() {
+    let records = of_one_clock(&synthetic(Config { packets: 60_000, ..Config::default() }));
+    for (mib, evicts) in [(32, true), (48, false)] {
+        let mut job = job(1);
+        job.settings.table_bytes = Some(mib << 20);
+        let [one, three] = [None, Some(3)].map(|rings| run(&job, &records, rings));
+        let [of_one, of_three] = [&one, &three].map(|ran| ran.report.evicted.failures);
+        assert_eq!((of_one > 0, of_one > of_three), (evicts, evicts), "{mib}: {of_one} and {of_three}");
+        assert_eq!((one.events == three.events, one.report == three.report), (!evicts, !evicts), "{mib}");
+    }
 }
 
 /// Longer than anything here takes.
