@@ -4,6 +4,7 @@
 use crate::hash::HashKeys;
 use crate::probe::Probe;
 use crate::settings::Settings;
+use crate::twins::tick;
 use std::collections::{BinaryHeap, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
@@ -18,6 +19,8 @@ struct Group {
     /// Those of these members that failed later.
     known: u64,
     smallest: BinaryHeap<u64>,
+    /// With each of those times the [tick](crate::twins::tick) at which that attempt began, where it is known.
+    begun: BinaryHeap<(u64, u32)>,
     /// The members of those times, where they are asked for.
     members: BinaryHeap<(u64, IpAddr)>,
 }
@@ -33,6 +36,10 @@ impl Group {
     /// Whether the answers do not outweigh the failures.
     fn weighs(&self) -> bool {
         self.count > self.outweighed
+    }
+
+    fn is_scan(&self, threshold: u64) -> bool {
+        self.count > threshold && self.weighs()
     }
 }
 
@@ -93,6 +100,30 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         keep(&mut group.smallest, time_ns, self.threshold);
     }
 
+    /// The same of an attempt that began at this time, if that is known.
+    pub(crate) fn add_begun(&mut self, key: K, time_ns: u64, begun_ns: Option<u64>, member: impl FnOnce() -> IpAddr) {
+        self.add(key, time_ns, member);
+        if let Some((group, begun_ns)) = self.groups.get_mut(&key).zip(begun_ns) {
+            keep(&mut group.begun, (time_ns, tick(begun_ns)), self.threshold);
+        }
+    }
+
+    /// The scans so far.
+    pub(crate) fn scans(&self) -> impl Iterator<Item = &K> {
+        self.groups.iter().filter(|(_, group)| group.is_scan(self.threshold)).map(|(key, _)| key)
+    }
+
+    /// So many failures of a scan so far are outweighed in addition, by the ticks at which its first ones began. Those
+    /// of which this is not known for all are left alone.
+    pub(crate) fn outweigh(&mut self, outweighed: impl Fn(&K, Vec<u32>) -> Option<u64>) {
+        for (key, group) in self.groups.iter_mut().filter(|(_, group)| group.is_scan(self.threshold)) {
+            if group.begun.len() == group.smallest.len() {
+                let begun = group.begun.iter().map(|&(_, tick)| tick).collect();
+                group.outweighed += outweighed(key, begun).unwrap_or(0);
+            }
+        }
+    }
+
     /// Drops the groups that have too few failures for a scan: they need no answers.
     pub(crate) fn drop_small(&mut self) {
         let threshold = self.threshold;
@@ -126,12 +157,10 @@ impl<K: Hash + Eq + Copy> Groups<K> {
     /// The scans among the groups, in no particular order. Forgets all groups.
     pub(crate) fn drain_scans(&mut self) -> impl Iterator<Item = Scan<K>> {
         let threshold = self.threshold;
-        self.groups.drain().filter(move |(_, group)| group.count > threshold && group.weighs()).filter_map(
-            |(key, group)| {
-                let members = group.members.into_sorted_vec().into_iter().map(|(_, member)| member).collect();
-                Some(Scan { key, count: group.count + group.known, time_ns: *group.smallest.peek()?, members })
-            },
-        )
+        self.groups.drain().filter(move |(_, group)| group.is_scan(threshold)).filter_map(|(key, group)| {
+            let members = group.members.into_sorted_vec().into_iter().map(|(_, member)| member).collect();
+            Some(Scan { key, count: group.count + group.known, time_ns: *group.smallest.peek()?, members })
+        })
     }
 }
 

@@ -104,6 +104,7 @@ mod table;
 mod talkers;
 mod through;
 mod time;
+mod twins;
 
 pub use analyzer::SubAnalyzer;
 pub use continuous::{Continuous, ScanEvent, ScanState};

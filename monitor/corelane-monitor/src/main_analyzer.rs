@@ -3,14 +3,15 @@
 use crate::dispatch::Dispatcher;
 use crate::groups::{Groups, Scan, block_threshold, to_one};
 use crate::hash::HashKeys;
-use crate::partial_result::{BlockPart, PartialResult};
+use crate::partial_result::{Answered, BlockPart, PartialResult};
 use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan, Report, SourceCounts};
 use crate::settings::Settings;
 use crate::state_report::{Content, StateReport};
 use crate::talkers::{Address, Talkers, Top, Volume};
 use crate::through::{Known, Through};
-use std::collections::HashMap;
+use crate::twins::{self, twin};
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::net::IpAddr;
 
@@ -24,9 +25,8 @@ pub struct MainAnalyzer {
     /// Failures of probes, by (kind, source, port).
     probes_v4: Groups<(Probe, u32, u16)>,
     probes_v6: Groups<(Probe, u128, u16)>,
-    /// Kind, whether it failed later, source and port of keys that were answered.
-    answered_v4: Vec<(Option<Probe>, bool, u32, u16)>,
-    answered_v6: Vec<(Option<Probe>, bool, u128, u16)>,
+    answered_v4: Vec<Answered<u32>>,
+    answered_v6: Vec<Answered<u128>>,
     /// The traffic of each source, if it is counted.
     sources_v4: HashMap<u32, Volume, HashKeys>,
     sources_v6: HashMap<u128, Volume, HashKeys>,
@@ -48,6 +48,20 @@ type TimesAndHosts = Vec<(u64, IpAddr)>;
 fn groups<K: Hash + Eq + Copy>(settings: &Settings, keys: HashKeys) -> Groups<K> {
     let groups = Groups::new(settings.horizontal_threshold, keys);
     if settings.tunnels { groups.with_members() } else { groups }
+}
+
+/// The answers of [twins](crate::twins) outweigh failures of IPv6.
+fn weigh_twins(groups: &mut Groups<(u128, u16)>, answered: &[Answered<u32>]) {
+    let ports: HashSet<u16> = groups.scans().map(|&(_, port)| port).collect();
+    let mut of_ports = HashMap::<u16, Vec<(u32, u32)>>::new();
+    for key in answered.iter().filter(|key| key.probe.is_none() && ports.contains(&key.port)) {
+        of_ports.entry(key.port).or_default().push((key.begun, key.source));
+    }
+    groups.outweigh(|&(_, port), begun| {
+        let answers = of_ports.get(&port)?;
+        let twin = twin(&begun, answers.iter().copied())?;
+        Some(twins::outweighed(answers.iter().filter(|&&(_, source)| source == twin).count() as u64))
+    });
 }
 
 impl MainAnalyzer {
@@ -79,11 +93,13 @@ impl MainAnalyzer {
         let (port, time_ns, to) = (report.port(), report.time_ns(), || report.destination());
         match (report.content(), report.is_v6()) {
             (Content::Failed(None), false) => self.groups_v4.add((report.source_v4(), port), time_ns, to),
-            (Content::Failed(None), true) => self.groups_v6.add((report.source_v6(), port), time_ns, to),
+            (Content::Failed(None), true) => {
+                self.groups_v6.add_begun((report.source_v6(), port), time_ns, report.lag().before(time_ns), to);
+            }
             (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns, to),
             (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns, to),
-            (Content::Answered(probe), false) => self.answered_v4.push((probe, false, report.source_v4(), port)),
-            (Content::Answered(probe), true) => self.answered_v6.push((probe, false, report.source_v6(), port)),
+            // The keys of a SubAnalyzer are in its result.
+            (Content::Answered(_), _) => {}
             (Content::Sent { bytes, connections }, is_v6) => {
                 let volume = Volume { flows: connections.into(), packets: 0, bytes };
                 if is_v6 {
@@ -145,20 +161,20 @@ impl MainAnalyzer {
         fn weigh<A: Address>(
             syns: &mut Groups<(A, u16)>,
             probes: &mut Groups<(Probe, A, u16)>,
-            answered: &[(Option<Probe>, bool, A, u16)],
+            answered: &[Answered<A>],
         ) {
             syns.drop_small();
             probes.drop_small();
             let (of_syns, of_probes) = (answered.iter(), answered.iter());
             syns.add_answered(
                 of_syns
-                    .filter(|key| key.0.is_none())
-                    .map(|&(probe, failed, source, port)| ((source, port), failed, to_one(probe))),
+                    .filter(|key| key.probe.is_none())
+                    .map(|key| ((key.source, key.port), key.has_failed, to_one(None))),
             );
-            probes
-                .add_answered(of_probes.filter_map(|&(probe, failed, source, port)| {
-                    Some(((probe?, source, port), failed, to_one(probe)))
-                }));
+            probes.add_answered(
+                of_probes
+                    .filter_map(|key| Some(((key.probe?, key.source, key.port), key.has_failed, to_one(key.probe)))),
+            );
         }
         fn probes<A: Address>(groups: &mut Groups<(Probe, A, u16)>) -> impl Iterator<Item = (Vec<IpAddr>, ProbeScan)> {
             groups.drain_scans().map(|Scan { key: (probe, source, port), count, time_ns, members }| {
@@ -181,6 +197,7 @@ impl MainAnalyzer {
             .for_each(|found| note(&found.scan, Some(found.probe), found.scan.destination().as_slice()));
         weigh(&mut self.groups_v4, &mut self.probes_v4, &self.answered_v4);
         weigh(&mut self.groups_v6, &mut self.probes_v6, &self.answered_v6);
+        weigh_twins(&mut self.groups_v6, &self.answered_v4);
         let of_syns = self.groups_v4.drain_scans().map(horizontal);
         for (members, scan) in of_syns.chain(self.groups_v6.drain_scans().map(horizontal)) {
             note(&scan, None, &members);

@@ -25,10 +25,21 @@ pub struct PartialResult {
     pub(crate) alerts: Vec<Alert>,
     pub(crate) probe_scans: Vec<ProbeScan>,
     pub(crate) blocks: Vec<BlockPart>,
-    /// Kind, whether it failed later, source and port of each key that was answered.
-    pub(crate) answered_v4: Vec<(Option<Probe>, bool, u32, u16)>,
-    pub(crate) answered_v6: Vec<(Option<Probe>, bool, u128, u16)>,
+    pub(crate) answered_v4: Vec<Answered<u32>>,
+    pub(crate) answered_v6: Vec<Answered<u128>>,
     pub(crate) talkers: Talkers,
+}
+
+/// A key that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered<A> {
+    pub(crate) probe: Option<Probe>,
+    /// Whether it failed later.
+    pub(crate) has_failed: bool,
+    pub(crate) source: A,
+    pub(crate) port: u16,
+    /// The [tick](crate::twins::tick) at which it was first tried.
+    pub(crate) begun: u32,
 }
 
 /// What a host counts for a block.

@@ -2,6 +2,7 @@
 
 use crate::continuous::UDP_FAILS_NS;
 use crate::probe::Probe;
+use crate::twins::Lag;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -71,7 +72,8 @@ pub enum Content {
 /// [forgotten](crate::Continuous), at most once in that time. Its time tells the step that it belongs to, and it is
 /// reported before that step ends.
 ///
-/// It has 44 bytes: source and destination in four words each, time in two, and port, failure, family and probe in one.
+/// It has 44 bytes: source and destination in four words each, time in two, and port, failure, family, probe and the
+/// time since the SYN in one.
 /// For traffic, bytes take the place of the time and connections that of the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateReport([u32; 11]);
@@ -85,7 +87,11 @@ const SENT: u32 = 15 << PROBE;
 const ANSWERED: u32 = 1 << 22;
 const AGAIN: u32 = 1 << 31;
 const REFUTED: u32 = 1 << 23;
-const KNOWN: u32 = 1 << 24;
+/// It failed, and its key was answered before.
+const KNOWN: u32 = ANSWERED | REFUTED;
+/// The shift of the time since the SYN.
+const LAG: u32 = 24;
+const LAGS: u32 = (Lag::UNKNOWN.0 as u32) << LAG;
 
 /// A key that failed or was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +132,25 @@ impl StateReport {
         StateReport::new(tried, bytes, family | SENT)
     }
 
+    /// The same, so long after its SYN. Only where that [counts](crate::twins): a SYN of IPv6 that failed, or of IPv4
+    /// that was answered.
+    pub(crate) fn after(mut self, lag: Lag) -> Self {
+        if self.has_lag() {
+            self.0[10] |= u32::from(lag.0) << LAG;
+        }
+        self
+    }
+
+    /// Whether it has the time since the SYN.
+    pub(crate) fn has_lag(&self) -> bool {
+        self.content() == if self.is_v6() { Content::Failed(None) } else { Content::Answered(None) }
+    }
+
+    /// The time since the SYN, if it [has](Self::has_lag) that.
+    pub(crate) fn lag(&self) -> Lag {
+        Lag((self.0[10] >> LAG) as u8 & Lag::UNKNOWN.0)
+    }
+
     /// The same, of a key that may have been reported before: others of its partition were forgotten too early.
     pub(crate) fn again(mut self, is_again: bool) -> Self {
         self.0[10] |= if is_again { AGAIN } else { 0 };
@@ -137,10 +162,12 @@ impl StateReport {
         self.0[10] & AGAIN != 0
     }
 
-    /// The same with this time.
+    /// The same with this time. Its SYN stays where it was.
     pub(crate) fn at(self, time_ns: u64) -> Self {
+        let lag = self.lag().before(self.time_ns()).map_or(Lag::UNKNOWN, |begun_ns| Lag::between(begun_ns, time_ns));
         let StateReport([a, b, c, d, e, f, g, h, _, _, last]) = self;
-        StateReport([a, b, c, d, e, f, g, h, time_ns as u32, (time_ns >> 32) as u32, last])
+        let last = if self.has_lag() { last & !LAGS } else { last };
+        StateReport([a, b, c, d, e, f, g, h, time_ns as u32, (time_ns >> 32) as u32, last]).after(lag)
     }
 
     /// The same with this time, if its own is later.
@@ -153,7 +180,7 @@ impl StateReport {
     pub fn content(&self) -> Content {
         match (self.0[10], self.probe()) {
             (marks, _) if marks & SENT == SENT => Content::Sent { bytes: self.time_ns(), connections: self.port() },
-            (marks, probe) if marks & ANSWERED != 0 => Content::Answered(probe),
+            (marks, probe) if marks & KNOWN == ANSWERED => Content::Answered(probe),
             (_, probe) => Content::Failed(probe),
         }
     }
@@ -218,12 +245,12 @@ impl StateReport {
 
     /// Whether the answer to this attempt, which was told, is void.
     pub(crate) fn is_refuted(&self) -> bool {
-        self.0[10] & REFUTED != 0
+        self.0[10] & KNOWN == REFUTED
     }
 
     /// Whether the key of this attempt was answered before: it makes no scan, but counts in one.
     pub(crate) fn is_known(&self) -> bool {
-        self.0[10] & KNOWN != 0
+        self.0[10] & KNOWN == KNOWN
     }
 
     /// The kind of probe that tried the port; `None` is a SYN.
@@ -266,5 +293,13 @@ mod tests {
             assert_eq!((sent.source_v6(), sent.is_v6()), (source, is_v6));
         }
         assert_eq!(size_of::<StateReport>(), 44);
+        // The time of the SYN stays.
+        let after = |lag| StateReport::v6(Tried { probe: None, ..tried }, 9 << 32, UNANSWERED).after(Lag(lag));
+        for (lag, ticks, expected) in
+            [(96, 0, 96), (96, -96, 0), (96, -97, 0), (96, 30, 126), (96, 31, 127), (127, -9, 127)]
+        {
+            let moved = after(lag).at((9_u64 << 32).wrapping_add_signed(31_250_000 * ticks));
+            assert_eq!((moved.lag(), moved.content()), (Lag(expected), Content::Failed(None)), "{lag} {ticks}");
+        }
     }
 }

@@ -18,6 +18,7 @@ use crate::slot::Slot;
 use crate::state_report::{Failure, Verdict};
 use crate::steps::step_of;
 use crate::table::Table;
+use crate::twins::Lag;
 use bytemuck::Zeroable;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
 
@@ -81,8 +82,8 @@ const TOLD: u64 = 1 << 4;
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Attempt {
     time: u64,
-    /// [`STATE`], [`KNOWN`], [`TOLD`], the source port of its SYN by [`FROM`], and by [`SINCE`] the [tick](tick)
-    /// of the first SYN of those that were answered.
+    /// [`STATE`], [`KNOWN`], [`TOLD`], the source port of its SYN by [`FROM`], by [`SINCE`] the [tick](tick) of the
+    /// first SYN of those that were answered, and by [`LAG`] the time from its SYN to its failure.
     marks: u64,
 }
 
@@ -90,6 +91,8 @@ pub(crate) struct Attempt {
 const FROM: u32 = 8;
 /// The shift of the tick at which a key was first tried.
 const SINCE: u32 = 24;
+/// The shift of the time from its SYN to its failure.
+const LAG: u32 = 48;
 /// The bits of a tick: those of three days.
 const TICKS: u64 = (1 << 24) - 1;
 
@@ -159,6 +162,8 @@ impl Attempt {
     }
 
     fn fail(&mut self, failure: Failure, time: u64) -> Step {
+        let lag = Lag::between(self.time, time);
+        self.marks = self.marks & !(u64::from(u8::MAX) << LAG) | u64::from(lag.0) << LAG;
         self.time = time;
         self.set(match failure {
             Failure::Rejected => REJECTED,
@@ -169,7 +174,7 @@ impl Attempt {
             TOLD => Verdict::Refuted(failure),
             _ => Verdict::Known(failure),
         };
-        Step::Failed(verdict, time)
+        Step::Failed(verdict, time, lag)
     }
 
     /// The failure and its time, if the attempt has failed.
@@ -179,6 +184,17 @@ impl Attempt {
             UNANSWERED => Some((Failure::Unanswered, self.time)),
             _ => None,
         }
+    }
+
+    /// The time from the SYN of a failed one to its failure.
+    pub(crate) fn lag(&self) -> Lag {
+        Lag((self.marks >> LAG) as u8)
+    }
+
+    /// The time of the first SYN of one that was answered and has not failed.
+    pub(crate) fn since_ns(&self) -> u64 {
+        let ticks = tick(self.time).wrapping_sub(self.marks >> SINCE) & TICKS;
+        self.time.saturating_sub(ticks * TICK_NS)
     }
 
     /// No packet before `time` follows: an open attempt fails, by then or at its deadline.
@@ -200,8 +216,8 @@ impl Step {
     /// The failure, if it is one.
     pub(crate) fn failure(self) -> Option<Failure> {
         match self {
-            Step::Failed(verdict, _) => verdict.failure(),
-            Step::Nothing | Step::Opened | Step::Answered => None,
+            Step::Failed(verdict, ..) => verdict.failure(),
+            Step::Nothing | Step::Opened | Step::Answered(_) => None,
         }
     }
 }
@@ -211,10 +227,10 @@ impl Step {
 pub(crate) enum Step {
     Nothing,
     Opened,
-    /// It is answered, for the first time in this window.
-    Answered,
-    /// It causes the failure, or finds it overdue.
-    Failed(Verdict, u64),
+    /// It is answered, for the first time in this window, so long after its SYN.
+    Answered(Lag),
+    /// It causes the failure, or finds it overdue: at this time, so long after its SYN.
+    Failed(Verdict, u64, Lag),
 }
 
 /// The window of so many seconds that a time is in.
@@ -268,7 +284,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
             attempt.set(ANSWERED);
             let is_told = attempt.marks & TOLD != 0;
             attempt.marks |= TOLD;
-            if is_told { Step::Nothing } else { Step::Answered }
+            if is_told { Step::Nothing } else { Step::Answered(Lag::between(attempt.time, time)) }
         }
         Event::Syn => Step::Nothing,
     }

@@ -2,7 +2,7 @@
 
 use super::attempts::is_reply;
 use crate::key::Key;
-use crate::partial_result::PartialResult;
+use crate::partial_result::{Answered, PartialResult};
 use crate::probe::Probe;
 use crate::slot::Slot;
 use crate::state_report::{StateReport, Tried, Verdict};
@@ -48,8 +48,8 @@ pub(crate) trait Family: Address {
     fn tried(key: &Self::Key) -> Tried<Self>;
     /// The state report of a key.
     fn state_report(tried: Tried<Self>, time_ns: u64, verdict: Verdict) -> StateReport;
-    /// Kind, whether it failed later, source and port of the keys that were answered.
-    fn answered(result: &mut PartialResult) -> &mut Vec<(Option<Probe>, bool, Self, u16)>;
+    /// The keys that were answered.
+    fn answered(result: &mut PartialResult) -> &mut Vec<Answered<Self>>;
 }
 
 /// Marks the last word of an attempt's key as taken.
@@ -155,7 +155,7 @@ impl Family for u32 {
         StateReport::v4(tried, time_ns, verdict)
     }
 
-    fn answered(result: &mut PartialResult) -> &mut Vec<(Option<Probe>, bool, u32, u16)> {
+    fn answered(result: &mut PartialResult) -> &mut Vec<Answered<u32>> {
         &mut result.answered_v4
     }
 }
@@ -220,7 +220,7 @@ impl Family for u128 {
         StateReport::v6(tried, time_ns, verdict)
     }
 
-    fn answered(result: &mut PartialResult) -> &mut Vec<(Option<Probe>, bool, u128, u16)> {
+    fn answered(result: &mut PartialResult) -> &mut Vec<Answered<u128>> {
         &mut result.answered_v6
     }
 }

@@ -35,7 +35,7 @@ mod sources;
 use crate::groups::{Groups, to_one};
 use crate::hash::HashKeys;
 use crate::key::Key;
-use crate::partial_result::{BlockPart, PartialResult};
+use crate::partial_result::{Answered, BlockPart, PartialResult};
 use crate::probe::Probe;
 use crate::report::{Alert, ProbeScan};
 use crate::room::{Refused, Room};
@@ -45,6 +45,7 @@ use crate::slot::{PARTITIONS, Slot};
 use crate::state_report::{Failure, StateReport, TOGETHER, Tried, Verdict};
 use crate::table::Table;
 use crate::talkers::{Talkers, Volume};
+use crate::twins;
 
 use attempts::Attempt;
 use corelane_net::decode::flags::RST;
@@ -510,11 +511,13 @@ impl<A: Family> Tables<A> {
                 }
                 if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !entry.value.is_known()) {
                     groups.add((source, destination), time_ns, || destination.ip());
-                    common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(failure)));
+                    let report = A::state_report(tried, time_ns, Verdict::Failed(failure));
+                    common.outbox.push(report.after(entry.value.lag()));
                 }
                 if entry.value.was_answered() {
                     let has_failed = entry.value.failed().is_some();
-                    A::answered(result).push((None, has_failed, source, tried.port));
+                    let begun = twins::tick(entry.value.since_ns());
+                    A::answered(result).push(Answered { probe: None, has_failed, source, port: tried.port, begun });
                 }
             }
             let was_answered = attempts.iter().filter(|entry| entry.value.was_answered());
@@ -555,7 +558,8 @@ impl<A: Family> Tables<A> {
                     if probe.has_port() {
                         answered.push(((probe, source, destination), false, to_one(Some(probe))));
                     }
-                    A::answered(result).push((Some(probe), false, source, port));
+                    let begun = twins::tick(entry.value.time());
+                    A::answered(result).push(Answered { probe: Some(probe), has_failed: false, source, port, begun });
                 }
             }
             probe_groups.add_answered(answered.drain(..));

@@ -31,6 +31,7 @@ use crate::state_report::{Failure, StateReport, Verdict};
 use crate::steps::{STEP_NS, begin_of, step_of};
 use crate::table::{Table, limit};
 use crate::talkers::Talkers;
+use crate::twins::Lag;
 use bytemuck::Zeroable;
 use corelane_net::decode::UDP;
 use corelane_net::decode::flags::{ACK, FIN, RST, SYN};
@@ -259,8 +260,9 @@ impl Detector {
 }
 
 impl Common {
-    /// Reports what became of a key. Before the step `again` it is perhaps not the first failure of its key.
-    fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, again: u64) {
+    /// Reports what became of a key, so long after its SYN, if it had one. Before the step `again` it is perhaps not the
+    /// first failure of its key.
+    fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, lag: Lag, again: u64) {
         let tried = A::tried(key);
         if self.settings.ignores(&tried) {
             return;
@@ -270,7 +272,7 @@ impl Common {
             Some(Failure::Unanswered) => self.counts.unanswered += 1,
             None => {}
         }
-        self.outbox.push(A::state_report(tried, time_ns, verdict).again(self.now < again));
+        self.outbox.push(A::state_report(tried, time_ns, verdict).after(lag).again(self.now < again));
     }
 
     /// Keys that leave their table before they could be judged. A fast scan fills a table before its first probe is
@@ -282,7 +284,8 @@ impl Common {
         keys.sort_unstable_by_key(|(key, _)| A::tried(key).source);
         for of_source in keys.chunk_by(|(a, _), (b, _)| A::tried(a).source == A::tried(b).source) {
             if of_source.len() as u64 > threshold {
-                of_source.iter().for_each(|(key, verdict)| self.send::<A>(key, time_ns, *verdict, again));
+                let lag = Lag::UNKNOWN;
+                of_source.iter().for_each(|(key, verdict)| self.send::<A>(key, time_ns, *verdict, lag, again));
             }
         }
     }
@@ -543,9 +546,9 @@ impl<A: Family> Tables<A> {
                     attempt_due(&mut tables[usize::from(partition)], key, step, common).is_some()
                 });
             }
-            Step::Answered => common.send::<A>(&key, slot.time_ns(), Verdict::Answered, 0),
-            Step::Failed(verdict, time_ns) => {
-                common.send::<A>(&key, time_ns, verdict, self.again[usize::from(partition)][ATTEMPTS]);
+            Step::Answered(lag) => common.send::<A>(&key, slot.time_ns(), Verdict::Answered, lag, 0),
+            Step::Failed(verdict, time_ns, lag) => {
+                common.send::<A>(&key, time_ns, verdict, lag, self.again[usize::from(partition)][ATTEMPTS]);
             }
             Step::Nothing => {}
         }
@@ -660,7 +663,7 @@ impl<A: Family> Tables<A> {
         } else {
             *asked = Asked { time, state: Asking::Reported };
             let again = self.again[usize::from(slot.partition())][PROBES];
-            common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered), again);
+            common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered), Lag::UNKNOWN, again);
         }
     }
 
@@ -679,8 +682,8 @@ impl<A: Family> Tables<A> {
             for (partition, key) in &keys {
                 let table = &mut self.attempts[usize::from(*partition)];
                 let Some(attempt) = attempt_due(table, key, step, common) else { continue };
-                if let Step::Failed(verdict, time_ns) = attempt.finish(&common.settings, time_ns) {
-                    common.send::<A>(key, time_ns, verdict, self.again[usize::from(*partition)][ATTEMPTS]);
+                if let Step::Failed(verdict, time_ns, lag) = attempt.finish(&common.settings, time_ns) {
+                    common.send::<A>(key, time_ns, verdict, lag, self.again[usize::from(*partition)][ATTEMPTS]);
                 }
             }
             self.attempts_due.give_back(keys);
@@ -697,7 +700,7 @@ impl<A: Family> Tables<A> {
                 };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 *asked = Asked { time, state: Asking::Reported };
-                common.send::<A>(key, time, verdict, self.again[usize::from(*partition)][PROBES]);
+                common.send::<A>(key, time, verdict, Lag::UNKNOWN, self.again[usize::from(*partition)][PROBES]);
             }
             self.probes_due.give_back(keys);
         }

@@ -18,6 +18,7 @@
 //! - Where a limit of memory is met, the oldest leave a table first, by their times.
 
 mod answers;
+mod begun;
 mod detector;
 mod due;
 mod recent;

@@ -14,10 +14,14 @@
 //! The failure of a key that was answered before makes no scan, but counts in one: also those of the current window and
 //! of that before it, when it is found.
 //!
+//! The answers of a [twin](crate::twins) count as a group's own, for as long as it has failures. Which address is one is
+//! judged when the group would be a scan, by a log of the latest IPv6 SYNs that failed and IPv4 SYNs that were answered.
+//!
 //! The failures of a host beyond its first four also count in the block of their source. A host or port that becomes a
 //! scan leaves it, so blocks are judged at the end of a step: a fast scan of some hosts is none.
 
 use super::answers::{Answers, AnswersState, Tally};
+use super::begun::{Begun, BegunState};
 use super::{Continuous, UDP_FAILS_NS};
 use crate::groups;
 use crate::hash::HashKeys;
@@ -27,11 +31,12 @@ use crate::settings::Settings;
 use crate::state_report::{Content, StateReport};
 use crate::steps::{begin_of, step_of};
 use crate::through::{Known, Through};
+use crate::twins::{self, twin};
 use corelane_net::decode::Tunnel;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// News of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +72,10 @@ pub enum ScanState {
 
 /// The most pairs of hosts whose tunnels are known.
 const MOST_TUNNELS: usize = 1 << 16;
+/// The most attempts in the log in which twins are looked for …
+const MOST_BEGUN: usize = 1 << 16;
+/// … and the most looks in a step.
+const MOST_LOOKS: u32 = 256;
 /// The failures of a group that its own cost includes …
 const FEW: usize = 4;
 /// … and those that cost as much as another group.
@@ -111,6 +120,7 @@ struct Group {
     failures: VecDeque<(u64, Member)>,
     failed: Tally,
     quiet: Option<Quiet>,
+    twin: Option<Ipv4Addr>,
     /// The first failure that came through a tunnel.
     through: Option<Box<Through>>,
     /// The step at whose end it is to be looked at.
@@ -150,6 +160,9 @@ pub(crate) struct Scans {
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
     answers: Answers,
+    begun: Begun,
+    /// How often twins were looked for in this step.
+    looks: u32,
     /// Groups by the step at whose end they are to be looked at. Those that are due elsewhere by now do not count.
     due: BTreeMap<u64, Vec<Key>>,
     /// The reports of each step that is not over, and how many they are.
@@ -176,6 +189,7 @@ pub(crate) struct Scans {
 pub(crate) struct ScansState<'a> {
     groups: Vec<(Key, Cow<'a, Group>)>,
     answers: AnswersState,
+    begun: BegunState,
     pending: Vec<StateReport>,
     noted: Vec<Through>,
     tunnels: Vec<Through>,
@@ -194,6 +208,8 @@ impl Scans {
             continuous: *continuous,
             groups: HashMap::with_hasher(HashKeys::random()),
             answers: Answers::new(most_groups),
+            begun: Begun::new((most_groups / 16).clamp(64, MOST_BEGUN)),
+            looks: 0,
             due: BTreeMap::new(),
             pending: BTreeMap::new(),
             waiting: 0,
@@ -217,6 +233,7 @@ impl Scans {
         ScansState {
             groups,
             answers: self.answers.state(),
+            begun: self.begun.state(),
             pending,
             noted,
             tunnels: self.tunnels.all(),
@@ -234,6 +251,7 @@ impl Scans {
         self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
         self.more = self.groups.values().map(Group::more).sum();
         self.answers.restore(state.answers);
+        self.begun.restore(state.begun);
         state.pending.into_iter().for_each(|report| self.report(report));
         self.noted.clear();
         self.waiting_tunnels = 0;
@@ -318,6 +336,8 @@ impl Scans {
                 reports.sort_unstable_by_key(order);
                 self.give_out(now, &reports);
             }
+            self.looks = 0;
+            self.begun.add(now, &reports);
             let failures = answers_first(&mut reports);
             let (answers, failures) = reports.split_at_mut(failures);
             let window = self.window_of(begin_of(now));
@@ -344,6 +364,17 @@ impl Scans {
             self.waiting_tunnels -= noted.len() as u64;
             self.tunnels.add(noted, now);
         }
+    }
+
+    /// Looks for the twin of a group that has more failures than its threshold.
+    fn find_twin(&mut self, (source, probe, target): Key, threshold: usize) -> Option<Ipv4Addr> {
+        let (Target::Port(port), None, true) = (target, probe, source.is_ipv6()) else { return None };
+        if self.looks >= MOST_LOOKS {
+            return None;
+        }
+        self.looks += 1;
+        let failures = self.begun.of_source(source, port);
+        twin(failures.get(..=threshold)?, self.begun.of_v4(port)).map(Ipv4Addr::from_bits)
     }
 
     /// Gives out reports of this step and their tunnels, where they are asked for.
@@ -417,7 +448,7 @@ impl Scans {
         let group = self.groups.entry(key).or_insert_with(|| {
             let due = step_of(time_ns).saturating_add(forget_s);
             queue.entry(due).or_default().push(key);
-            Group { failures: VecDeque::new(), failed: Tally::default(), quiet: None, through: None, due }
+            Group { failures: VecDeque::new(), failed: Tally::default(), quiet: None, twin: None, through: None, due }
         });
         if let Some(quiet) = &mut group.quiet {
             quiet.count([time_ns, sent_ns], &self.continuous);
@@ -440,12 +471,19 @@ impl Scans {
         if group.through.is_none() {
             group.through = through.map(Box::new);
         }
-        let answered = self.answers.get(&key).map_or(0, |tally| tally.pass(window).most());
-        if group.failed.most() <= groups::to_one(key.1) * answered {
+        let (failures, failed, twin) = (group.failures.len(), group.failed.most(), group.twin);
+        let outweighed = self.outweighed(key, window);
+        if failed <= outweighed {
             return Failed::Known;
         }
-        if group.failures.len() <= threshold {
-            return Failed::Counted(group.failures.len());
+        if failures <= threshold {
+            return Failed::Counted(failures);
+        }
+        if let Some(twin) = twin.or_else(|| self.find_twin(key, threshold)) {
+            self.groups.entry(key).and_modify(|group| group.twin = Some(twin));
+            if failed <= outweighed + twins::outweighed(self.outweighed((twin.into(), key.1, key.2), window)) {
+                return Failed::Known;
+            }
         }
         if key.2 == Target::Block {
             self.crowded.entry(key).or_insert(([time_ns, sent_ns], 0));
@@ -453,6 +491,11 @@ impl Scans {
         }
         self.find(key, [time_ns, sent_ns], 0, events);
         Failed::Found
+    }
+
+    /// So many failures are outweighed by answers in this window.
+    fn outweighed(&mut self, key: Key, window: u64) -> u64 {
+        groups::to_one(key.1) * self.answers.get(&key).map_or(0, |tally| tally.pass(window).most())
     }
 
     /// A group is a scan, by the failure of these times, and had so many more than it keeps.
@@ -652,7 +695,7 @@ fn counts(target: Target, probe: Probe) -> bool {
 /// The order in which the failures of a step count, behind its answers.
 pub(super) fn order(report: &StateReport) -> impl Ord + use<> {
     let is_failure = matches!(report.content(), Content::Failed(_));
-    (report.time_ns(), report.source(), report.destination(), report.port(), report.probe(), is_failure)
+    (is_failure, report.time_ns(), report.source(), report.destination(), report.port(), report.probe())
 }
 
 /// Puts answers in front of failures, and returns how many they are.

@@ -382,7 +382,7 @@ impl Aggregator {
             let begun_ns = self.sensors.get(sensor).map_or(0, |sensor| sensor.begun_ns).max(self.begun_ns);
             batch = batch.without_content(begun_ns);
         }
-        let Batch { header, count, reports, through } = &batch;
+        let Batch { header, count, reports, others, through } = &batch;
         let name = &header.sensor;
         if self.is_closed && !self.sensors.contains_key(name.as_str()) {
             return Err(Refusal::Stranger(name.clone()));
@@ -435,6 +435,9 @@ impl Aggregator {
             let is_late = report.time_ns() < now_ns;
             sensor.late += u64::from(is_late);
             sensor.late_now += u64::from(is_late);
+            self.scans.report(report.at(report.time_ns().max(now_ns)));
+        }
+        for report in others {
             self.scans.report(report.at(report.time_ns().max(now_ns)));
         }
         for it in through {

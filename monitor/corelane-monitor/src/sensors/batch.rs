@@ -1,7 +1,7 @@
 //! The batch: what a sensor says of a part of its time.
 //!
-//! Reports lie in sections, one for each shard of sources that has any, so that an aggregator of some shards skips the
-//! others. In a section they are sorted, and what a report shares with the one before it is left out: a failed attempt
+//! Reports lie in sections, one for each shard of sources that has any. An aggregator of some shards keeps theirs, and
+//! of others the answers by which clients of IPv6 are no scanners. In a section they are sorted, and what a report shares with the one before it is left out: a failed attempt
 //! of a scan takes 5 to 9 bytes, one of another source 13 to 17, and some 24 more over IPv6.
 //!
 //! # The format
@@ -10,7 +10,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 4 | `CLB`, version 3 |
+//! | 4 | `CLB`, version 4 |
 //! | 1 | 1: more batches of this time follow; 2: the sensor's run has ended |
 //! | 1 + n | the sensor's name |
 //! | 8, 8 | epoch, later for each run; sequence in it, from 0 |
@@ -25,13 +25,16 @@
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
 //! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
 //! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 64 and what stands there
-//! otherwise, for a key that may have been told before. 15 is no failure but the tunnel between this source and
-//! destination, and stands before their failures: there is no port, and behind the time 38 bytes follow: source and
-//! destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
+//! otherwise, for a key that may have been told before. Behind the time of a SYN of IPv6 that failed, or of IPv4 that was
+//! answered, a byte says how long before it was sent: so many 32nds of a second, or 127 if it is not known. 15 is no
+//! failure but the tunnel between this source and destination, and stands before their failures: there is no port, and
+//! behind the time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the
+//! protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
 use crate::through::Through;
+use crate::twins::Lag;
 use corelane_net::decode::{DEEPEST, Tunnel};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -39,7 +42,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The version of the format.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// The most bytes of a batch; a sensor makes several of more. NATS takes messages of 1 MiB, unless told otherwise.
 pub const MOST_BYTES: usize = 512 << 10;
 
@@ -147,7 +150,9 @@ pub struct Batch {
     pub count: u64,
     /// The reports of the shards that were asked for.
     pub reports: Vec<StateReport>,
-    /// The tunnels between the hosts of reports, of the same shards.
+    /// Of other shards, the answered SYNs of IPv4: those of sources that may have another address by IPv6.
+    pub others: Vec<StateReport>,
+    /// The tunnels between the hosts of reports, of the same shards as those.
     pub through: Vec<Through>,
 }
 
@@ -190,7 +195,7 @@ fn hosts(source: IpAddr, destination: IpAddr) -> impl Ord + use<> {
 /// The order of reports in a batch.
 fn order(report: &StateReport) -> impl Ord + use<> {
     let outcome = outcome(report);
-    (hosts(report.source(), report.destination()), report.time_ns(), report.port(), outcome)
+    (hosts(report.source(), report.destination()), report.time_ns(), report.port(), outcome, report.lag().0)
 }
 
 /// In front of the number of a kind whose probe was answered, 0 for a SYN: a byte of its own.
@@ -291,7 +296,7 @@ fn head(header: &Header, count: usize) -> Vec<u8> {
 }
 
 /// The most bytes of a report.
-const REPORT: usize = 2 + 16 + 16 + 2 + 10;
+const REPORT: usize = 2 + 16 + 16 + 2 + 10 + 1;
 /// The bytes of a tunnel.
 const TUNNEL: usize = 16 + 16 + 2 + 2 + 1 + 1;
 /// Room for all but sections.
@@ -325,6 +330,7 @@ fn sections(reports: &[StateReport], through: &mut &[Through], header: &Header, 
             }
             let ends = (pair.0, pair.1, Some(report.port()));
             write(ends, report.time_ns(), outcome(report).unwrap_or(0), &mut last, &mut time_ns, &mut section);
+            section.extend(report.has_lag().then_some(report.lag().0));
             count += 1;
         }
         if count > 0 {
@@ -415,7 +421,7 @@ impl Batch {
         let Batch { header: Header { sequence, before, .. }, count, .. } = self;
         let (sequence, before) = (sequence.saturating_add(1), before.saturating_add(count));
         let header = Header { sequence, before, since_ns: begun_ns, begun_ns, ..self.header };
-        Batch { header, count: 0, reports: Vec::new(), through: Vec::new() }
+        Batch { header, count: 0, reports: Vec::new(), others: Vec::new(), through: Vec::new() }
     }
 }
 
@@ -477,27 +483,32 @@ impl<'a> Input<'a> {
         };
         let is_order = header.since_ns <= header.begun_ns && !(header.more && header.is_last);
         let count = self.varint().filter(|_| is_order)?;
-        let (mut reports, mut through) = (Vec::new(), Vec::new());
-        let mut before = None;
+        let (mut reports, mut others, mut through) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut before, mut skipped) = (None, 0);
         while self.at < self.bytes.len() {
             let shard = self.byte().filter(|&shard| before.is_none_or(|before| before < shard))?;
             before = Some(shard);
             let length = usize::try_from(self.varint()?).ok()?;
             let begin = self.at;
             let section = self.take(length)?;
-            if shards.contains(&shard) {
-                let mut section = Input { bytes: section, at: 0 };
-                let read = section.section(shard, &header, &mut reports, &mut through);
-                if read.is_none() {
-                    self.at = begin + section.at;
-                    return None;
-                }
+            let mut section = Input { bytes: section, at: 0 };
+            let is_asked_for = shards.contains(&shard);
+            let (known, tunnels) = (others.len(), through.len());
+            let of_section = if is_asked_for { &mut reports } else { &mut others };
+            if section.section(shard, &header, of_section, &mut through).is_none() {
+                self.at = begin + section.at;
+                return None;
+            }
+            if !is_asked_for {
+                through.truncate(tunnels);
+                skipped += others.len() - known;
+                let is_needed = |report: &StateReport| report.has_lag() && !report.is_v6();
+                let needed: Vec<_> = others.drain(known..).filter(is_needed).collect();
+                others.extend(needed);
             }
         }
-        // Where others were skipped there are fewer.
-        let is_whole = *shards == (0..=u8::MAX);
-        let read = reports.len() as u64;
-        (if is_whole { read == count } else { read <= count }).then_some(Batch { header, count, reports, through })
+        let read = (reports.len() + skipped) as u64;
+        (read == count).then_some(Batch { header, count, reports, others, through })
     }
 
     fn section(
@@ -550,7 +561,9 @@ impl<'a> Input<'a> {
                     StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict)
                 }
             };
-            let report = report.again(outcome & AGAIN != 0);
+            let lag =
+                if report.has_lag() { Lag(self.byte().filter(|&lag| lag <= Lag::UNKNOWN.0)?) } else { Lag::UNKNOWN };
+            let report = report.after(lag).again(outcome & AGAIN != 0);
             if time_ns > end_ns || shard_of(report.source()) != shard {
                 return None;
             }
@@ -602,13 +615,15 @@ mod tests {
 
     fn report(is_v6: bool, ends: (u8, u8), port: u16, time_ns: u64, outcome: u8) -> StateReport {
         let (probe, verdict) = verdict(outcome & !AGAIN).unwrap();
-        let again = outcome & AGAIN != 0;
+        let (again, lag) = (outcome & AGAIN != 0, Lag(port as u8 & 127));
         let (source, destination) = (u32::from(ends.0) << 24 | 1, u32::from(ends.1) << 8 | 2);
         match is_v6 {
-            false => StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict).again(again),
+            false => {
+                StateReport::v4(Tried { source, destination, port, probe }, time_ns, verdict).after(lag).again(again)
+            }
             true => {
                 let (source, destination) = (u128::from(source) << 90, u128::from(destination) << 77);
-                StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict).again(again)
+                StateReport::v6(Tried { source, destination, port, probe }, time_ns, verdict).after(lag).again(again)
             }
         }
     }
@@ -683,8 +698,13 @@ mod tests {
             prop_assert_eq!(&batch, &batches(&mut header(), &backwards));
             let count = reports.len() as u64;
             let decoded = Batch::decode(&batch[0], &(0..=255)).unwrap();
-            let all = Batch { header: header(), count, through: through(&reports), reports: sorted(reports) };
+            let all = Batch { header: header(), count, through: through(&reports), others: vec![], reports: sorted(reports) };
             prop_assert_eq!(&decoded, &all);
+            let others = Batch::decode(&batch[0], &(split..=split)).unwrap().others;
+            let is_needed = |it: &&StateReport| {
+                it.source().is_ipv4() && it.content() == Content::Answered(None) && shard_of(it.source()) != split
+            };
+            prop_assert_eq!(others, all.reports.iter().filter(is_needed).copied().collect::<Vec<_>>());
             // Each shard is in one of both halves.
             let (low, high) = (0..=split, split..=255);
             let parts = [low, high].map(|shards| {
@@ -725,7 +745,7 @@ mod tests {
         other[3] = VERSION + 1;
         assert_eq!(
             error(&other).to_string(),
-            "a batch of version 4, and this program reads version 3; update the older one"
+            "a batch of version 5, and this program reads version 4; update the older one"
         );
         // The report itself is its last bytes: its outcome is none.
         let mut other = whole.clone();

@@ -3,6 +3,7 @@
 #[path = "../../../corelane-net/tests/support/captures_folder.rs"]
 mod captures_folder;
 mod choices;
+mod errors;
 mod facts;
 mod jumps;
 mod memory;
@@ -17,3 +18,6 @@ mod runs;
 mod same;
 mod silence;
 mod support;
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "../support/traffic.rs"]
+mod traffic;

@@ -330,7 +330,10 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     if settings.probes {
         outcomes.extend(probes(&flows, continuous.forget_s, end));
     }
-    outcomes.sort_unstable_by_key(|it| (it.time, it.source, it.destination, it.port, it.probe));
+    // The answers of a step come before its failures.
+    outcomes.sort_unstable_by_key(|it| {
+        (step(it.time), !it.answered, it.time, it.source, it.destination, it.port, it.probe)
+    });
     let mut groups: BTreeMap<_, Vec<(Outcome, Target)>> = BTreeMap::new();
     for outcome in outcomes {
         let (host, port) = (Target::Host(outcome.destination), Target::Port(outcome.port));

@@ -11,3 +11,6 @@ mod packets;
 mod records;
 mod rings;
 mod sensors;
+#[allow(dead_code, reason = "not all are needed everywhere")]
+#[path = "../support/traffic.rs"]
+mod traffic;

@@ -4,6 +4,7 @@ use crate::captures_folder::captures;
 use crate::choices::Choices;
 use crate::packets::{RST, SECOND, START, SYN, tcp};
 use crate::records::{Owned, Records, of_one_clock, record, records_of, split, synthetic};
+use crate::traffic;
 use corelane_monitor::sensors::{Aggregator, Header, News, Refusal, SensorName, SensorNews, encode, shard_of};
 use corelane_monitor::{Continuous, Found, Job, Observer, Plan, Progress, ScanEvent, ScanState, Settings};
 use corelane_net::capture::{LinkType, Options, Reader};
@@ -268,4 +269,20 @@ fn tunnels_are_told_alike_by_any_number_of_sensors_and_aggregators() {
     let with = all.iter().filter(|scan| scan.tunnel.is_some()).count();
     assert!(with > 20, "{with} of {}", all.len());
     assert_eq!(compare("tunnels", &records, &settings, &mut Choices(3)), all.len());
+}
+
+/// Both addresses of a client are at two sensors, or their shards at two aggregators.
+#[test]
+fn innocents_and_scans_are_told_alike_by_any_number_of_sensors_and_aggregators() {
+    let (mut choices, mut told) = (Choices(7), 0);
+    for (name, _, packets) in traffic::rows() {
+        let records: Vec<_> = (packets.iter())
+            .map(|packet| {
+                let frame = packet.frame();
+                (packet.time_ns, frame.len() as u32, LinkType::RAW, frame)
+            })
+            .collect();
+        told += usize::from(compare(name, &records, &Settings::default(), &mut choices) > 0);
+    }
+    assert!(told >= 11, "{told}");
 }

@@ -1,0 +1,56 @@
+//! Both kinds of error: innocents that are told as scans, and scans that are not told.
+
+use crate::packets::{Capture, Packet};
+use crate::support::{Case, plan};
+use crate::traffic::{self, Becomes};
+use corelane_monitor::{ScanState, Settings};
+
+/// The lines that are told of it, as of a file and by steps; the same for any number of analyzers.
+fn told(packets: &[Packet]) -> [usize; 2] {
+    let report = Capture::of(packets).run(&Settings::default());
+    let case = Case::scans_only();
+    let runs = [0, 1, 2, 4].map(|analyzers| case.watch(Capture::of(packets), &plan(analyzers, 64)).scans());
+    assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
+    let found = runs[0].iter().filter(|scan| scan.state == ScanState::Found).count();
+    [report.alerts.len() + report.probe_scans.len(), found]
+}
+
+/// A timer, dead addresses that refuse, answers that come late, and several addresses of IPv6.
+#[test]
+fn happy_eyeballs_are_no_scan_and_a_scan_beside_pages_is_one() {
+    for (apart_ms, after_ms, becomes) in [
+        (2000, 250, Becomes::Silent),
+        (100, 250, Becomes::Silent),
+        (700, 2, Becomes::Refused),
+        (3000, 1900, Becomes::Silent),
+    ] {
+        let mut packets = traffic::happy_eyeballs(50, 0, apart_ms, after_ms, becomes);
+        packets.sort_by_key(|packet| packet.time_ns);
+        assert_eq!(told(&packets), [0, 0], "{apart_ms} {after_ms} {becomes:?}");
+        // Without what IPv4 says they are a scan.
+        let by_v6: Vec<_> = packets.iter().filter(|packet| packet.source.is_ipv6()).copied().collect();
+        assert_eq!(told(&by_v6), [1, 1]);
+        // At two addresses of the client, by turns.
+        let mut of_two = packets.clone();
+        let [_, client] = traffic::client();
+        for packet in &mut of_two {
+            let is_odd = packet.source_port.max(packet.destination_port) % 2 == 1;
+            for end in [&mut packet.source, &mut packet.destination] {
+                if *end == client && is_odd {
+                    *end = traffic::v6(0x00ff_0002);
+                }
+            }
+        }
+        assert_eq!(told(&of_two), [0, 0]);
+        // Most of IPv4 is silent, too.
+        let is_late = |packet: &Packet| packet.source.is_ipv4() && packet.source_port == 443;
+        let silent = packets.iter().filter(|packet| !is_late(packet) || packet.destination_port % 3 == 0);
+        let silent: Vec<_> = silent.copied().collect();
+        assert_eq!(told(&silent)[0], 2, "by either family");
+    }
+    for (apart_ms, page_ms) in [(2000, 2000), (1000, 400), (300, 500), (100, 500)] {
+        let mut packets = traffic::by_v6_with_pages(40, apart_ms, page_ms);
+        packets.sort_by_key(|packet| packet.time_ns);
+        assert_eq!(told(&packets), [1, 1], "{apart_ms} {page_ms}");
+    }
+}
