@@ -172,7 +172,7 @@ impl StateReport {
 
     /// The same with this time, if its own is later.
     pub(crate) fn not_after(self, time_ns: u64) -> Self {
-        self.at(self.time_ns().min(time_ns))
+        if self.time_ns() > time_ns { self.at(time_ns) } else { self }
     }
 
     /// The content.
