@@ -78,8 +78,7 @@ impl Steps {
     }
 
     /// Time passes up to that of a packet. With `false` the packet waits: it is to be taken behind the next call of
-    /// [`packet`](Steps::packet), or of [`pass`](Steps::pass) after which none [waits](Steps::is_waiting), before what
-    /// that call is about.
+    /// [`packet`](Steps::packet), or of [`pass`](Steps::pass) up to its time or later, before what that call is about.
     #[inline(always)]
     pub fn packet(&mut self, time_ns: u64) -> bool {
         self.settle(time_ns);
@@ -170,12 +169,6 @@ impl Steps {
         self.jumps.ahead += other.jumps.ahead;
         self.jumps.set_back += other.jumps.set_back;
         self.jumps.shift_ns = self.jumps.shift_ns.max(other.jumps.shift_ns);
-    }
-
-    /// Whether a packet waits until its time is believed.
-    #[inline(always)]
-    pub fn is_waiting(&self) -> bool {
-        self.waiting_ns.is_some()
     }
 
     /// The time at which the current step began, in nanoseconds since the epoch: all before it is over.
@@ -275,10 +268,10 @@ mod tests {
         // Nothing follows, or the clock says the same.
         assert_eq!(offer(&mut steps, &[900]), [(false, 701)]);
         steps.finish();
-        assert_eq!((steps.is_waiting(), step_of(steps.begun_ns())), (false, 900));
+        assert_eq!((steps.waiting_ns, step_of(steps.begun_ns())), (None, 900));
         assert_eq!(offer(&mut steps, &[1_100]), [(false, 900)]);
-        assert!(steps.pass(begin_of(1_099)) && steps.is_waiting());
-        assert!(steps.pass(begin_of(1_101)) && !steps.is_waiting());
+        assert!(steps.pass(begin_of(1_099)) && steps.waiting_ns.is_some());
+        assert!(steps.pass(begin_of(1_101)) && steps.waiting_ns.is_none());
         assert_eq!(steps.jumps().ahead, 2);
     }
 

@@ -16,7 +16,6 @@ use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::state_report::{Failure, Verdict};
-use crate::steps::step_of;
 use crate::table::Table;
 use crate::twins::Lag;
 use bytemuck::Zeroable;
@@ -132,13 +131,13 @@ impl Attempt {
     }
 
     /// A SYN opens an answered one again.
-    fn open_again(&mut self, settings: &Settings, window_s: u64, time: u64, from: u16) {
+    fn open_again(&mut self, settings: &Settings, window: impl Fn(u64) -> u64, time: u64, from: u16) {
         let since = self.marks >> SINCE & TICKS;
         let timeout = (settings.syn_timeout_ns / TICK_NS).min(TICKS);
         if tick(time).wrapping_sub(since) & TICKS > timeout {
             self.marks |= KNOWN;
         }
-        if window(window_s, self.time) != window(window_s, time) {
+        if window(self.time) != window(time) {
             self.marks &= !TOLD;
         }
         self.time = time;
@@ -233,12 +232,7 @@ pub(crate) enum Step {
     Failed(Verdict, u64, Lag),
 }
 
-/// The window of so many seconds that a time is in.
-fn window(window_s: u64, time_ns: u64) -> u64 {
-    step_of(time_ns) / window_s.max(1)
-}
-
-/// Takes one packet of the attempt `key`. One that is over counts as new. An answer is told once in a window.
+/// Takes one packet of the attempt `key`. One that is over counts as new. An answer is told once in a window of time.
 #[inline(always)]
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
@@ -246,7 +240,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     settings: &Settings,
     key: &K,
     slot: &Slot,
-    window_s: u64,
+    window: impl Fn(u64) -> u64,
     is_over: impl Fn(&Attempt) -> bool,
 ) -> Step {
     let hash = key.hash(&run.keys);
@@ -264,7 +258,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         return Step::Opened;
     }
     if event == Event::Syn && attempt.is_answered() {
-        attempt.open_again(settings, window_s, time, slot.ports().0);
+        attempt.open_again(settings, window, time, slot.ports().0);
         return Step::Opened;
     }
     if event == Event::Rst && attempt.is_answered() && slot.flags() & ACK != 0 && slot.is_at_zero() {

@@ -51,6 +51,11 @@ impl Continuous {
     /// Bytes that are made ready for an interface.
     pub const READY: u64 = 64 << 20;
 
+    /// The number of the aligned window of [`forget_s`](Self::forget_s) that a time is in.
+    fn window(&self, time_ns: u64) -> u64 {
+        step_of(time_ns) / self.forget_s.max(1)
+    }
+
     /// Whether a failure of this time counts no longer in the step `now`.
     fn forgets(&self, now: u64, time_ns: u64) -> bool {
         now.saturating_sub(step_of(time_ns)) > self.forget_s

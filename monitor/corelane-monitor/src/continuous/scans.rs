@@ -340,7 +340,7 @@ impl Scans {
             self.begun.add(now, &reports);
             let failures = answers_first(&mut reports);
             let (answers, failures) = reports.split_at_mut(failures);
-            let window = self.window_of(begin_of(now));
+            let window = self.continuous.window(begin_of(now));
             self.answers.pass(window);
             self.answers.add(answers, window);
             self.answers.take_back(failures, window);
@@ -420,15 +420,11 @@ impl Scans {
         }
     }
 
-    fn window_of(&self, time_ns: u64) -> u64 {
-        step_of(time_ns) / self.continuous.forget_s.max(1)
-    }
-
     /// Counts a key that was answered before, at the same times as [`failed`](Scans::failed).
     fn known(&mut self, key: Key, times: [u64; 2]) -> Failed {
         match self.groups.get_mut(&key).and_then(|group| group.quiet.as_mut()) {
             Some(quiet) => quiet.count(times, &self.continuous),
-            None => self.answers.fail(&key, self.window_of(times[0])),
+            None => self.answers.fail(&key, self.continuous.window(times[0])),
         }
         Failed::Known
     }
@@ -443,7 +439,7 @@ impl Scans {
         events: &mut Vec<ScanEvent>,
     ) -> Failed {
         let forget_s = self.continuous.forget_s;
-        let window = self.window_of(time_ns);
+        let window = self.continuous.window(time_ns);
         let queue = &mut self.due;
         let group = self.groups.entry(key).or_insert_with(|| {
             let due = step_of(time_ns).saturating_add(forget_s);
@@ -500,7 +496,7 @@ impl Scans {
 
     /// A group is a scan, by the failure of these times, and had so many more than it keeps.
     fn find(&mut self, key: Key, [time_ns, sent_ns]: [u64; 2], more: u64, events: &mut Vec<ScanEvent>) {
-        let window = self.window_of(time_ns);
+        let window = self.continuous.window(time_ns);
         let Some(group) = self.groups.get_mut(&key) else { return };
         let distinct = group.failures.len() as u64 + more;
         let known = self.answers.take_failed(&key, window);

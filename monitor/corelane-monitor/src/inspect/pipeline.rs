@@ -12,6 +12,7 @@ use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::findings::Findings;
 use crate::job::{Job, Observer};
+use crate::lending::Lent;
 use crate::partial_result::PartialResult;
 use crate::plan::{Pins, Plan, PlanError, Sharing};
 use crate::report::Report;
@@ -22,8 +23,8 @@ use crate::steps::step_of;
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::{LinkType, Record};
 use std::cell::RefCell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 /// The most items that a stage takes at a time.
@@ -343,61 +344,61 @@ impl<F: FnMut(Found<'_>)> Alone<'_, F> {
         self.stage.send(&mut |harvest| self.collector.add(0, 0, harvest));
         self.collector.drain(&mut self.out);
     }
+
+    /// Takes the end of a step. The result is what the mark behind it brings.
+    fn end(&mut self, mut end: StepEnd) -> (bool, Option<Arc<Lent>>) {
+        let news = (end.snapshot.is_some(), end.lent.take());
+        self.collector.end(0, end);
+        news
+    }
+
+    /// Time passes, before the packet of this number.
+    fn mark(&mut self, number: u64, time_ns: u64, (snapshot, lent): (bool, Option<Arc<Lent>>)) {
+        let Alone { stage, collector, out, .. } = self;
+        stage.mark(number, time_ns, snapshot, &mut |harvest| {
+            collector.add(0, 0, harvest);
+            collector.drain(&mut *out);
+        });
+        lent.into_iter().for_each(|lent| stage.lend(&lent));
+    }
 }
 
 impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
     #[inline(always)]
     fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>) {
-        let Alone { stage, collector, marks, out, .. } = self;
         if !self.payload {
             // Nothing expires but with steps, and one look at the headers is enough.
-            if let Some(mut end) = end {
-                let (number, begun_ns, snapshot) = (end.number, end.begun_ns, end.snapshot.is_some());
-                let lent = end.lent.take();
-                collector.end(0, end);
-                stage.mark(number, begun_ns, snapshot, &mut |harvest| collector.add(0, 0, harvest));
-                lent.into_iter().for_each(|lent| stage.lend(&lent));
+            if let Some(end) = end {
+                let (number, begun_ns) = (end.number, end.begun_ns);
+                let news = self.end(end);
+                self.mark(number, begun_ns, news);
             }
-            if let Some(found) = dispatcher.packet(record, stage) {
-                stage.packet(dispatcher.packets(), &frame(found));
+            if let Some(found) = dispatcher.packet(record, &mut self.stage) {
+                self.stage.packet(dispatcher.packets(), &frame(found));
             }
             if !dispatcher.passages().news().is_empty() {
-                collector.through(dispatcher.passages().take());
+                self.collector.through(dispatcher.passages().take());
             }
             return;
         }
-        let (mut snapshot, mut lent) = (false, None);
-        if let Some(mut end) = end {
-            (snapshot, lent) = (end.snapshot.is_some(), end.lent.take());
-            collector.end(0, end);
-        }
+        let news = end.map(|end| self.end(end)).unwrap_or_default();
         let number = dispatcher.packets() + 1;
-        if let Some(time_ns) = marks.before(number, dispatcher.marked(record.time_ns)) {
-            stage.mark(number, time_ns, snapshot, &mut |harvest| {
-                collector.add(0, 0, harvest);
-                collector.drain(&mut *out);
-            });
-            lent.into_iter().for_each(|lent| stage.lend(&lent));
+        if let Some(time_ns) = self.marks.before(number, dispatcher.marked(record.time_ns)) {
+            self.mark(number, time_ns, news);
         }
         if let Some(found) = dispatcher.locate(record) {
-            stage.packet(number, &frame(found));
+            self.stage.packet(number, &frame(found));
         }
-        if stage.waiting() >= ENOUGH {
+        if self.stage.waiting() >= ENOUGH {
             self.send();
         }
     }
 
-    fn pass(&mut self, mut end: StepEnd) {
-        let Alone { stage, collector, marks, out, .. } = self;
-        let (number, begun_ns, snapshot) = (end.number, end.begun_ns, end.snapshot.is_some());
-        let lent = end.lent.take();
-        collector.end(0, end);
-        if let Some(time_ns) = marks.before(number, begun_ns) {
-            stage.mark(number, time_ns, snapshot, &mut |harvest| {
-                collector.add(0, 0, harvest);
-                collector.drain(&mut *out);
-            });
-            lent.into_iter().for_each(|lent| stage.lend(&lent));
+    fn pass(&mut self, end: StepEnd) {
+        let (number, begun_ns) = (end.number, end.begun_ns);
+        let news = self.end(end);
+        if let Some(time_ns) = self.marks.before(number, begun_ns) {
+            self.mark(number, time_ns, news);
         }
     }
 }
