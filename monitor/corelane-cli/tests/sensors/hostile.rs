@@ -81,7 +81,7 @@ fn disturb(site: &Site, material: &Material, send: impl Fn(&[u8])) {
     }
     let said = aggregator.said();
     for part in [
-        "a batch of version 0, and this program reads version 3",
+        "a batch of version 0, and this program reads version 4",
         "it names sensor stranger, and another sensor sent it",
         "not a batch",
     ] {

@@ -1,5 +1,5 @@
-//! How many keys of a source were answered, of each host and of each port: what [scans](super::scans) are weighed by. And
-//! how many of them failed later.
+//! How many keys of a source were answered, of each host and of each port: what [scans](super::scans) are weighed by.
+//! And how many of them failed later.
 //!
 //! Nearly all connections of a network are answered, and each is counted here, so a count lies in a table that is
 //! fetched ahead. Counts do not depend on the order of a step's answers. Where they lack room, those of the fewest

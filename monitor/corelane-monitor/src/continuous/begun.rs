@@ -1,4 +1,5 @@
-//! A log of what may tell a [twin](crate::twins): the latest attempts of IPv6 that failed and of IPv4 that were answered.
+//! A log of what may tell a [twin](crate::twins): the latest attempts of IPv6 that failed and of IPv4 that were
+//! answered.
 //!
 //! Reports of a step come in any order, so the log keeps and gives up whole steps.
 

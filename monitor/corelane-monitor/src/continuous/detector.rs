@@ -260,8 +260,7 @@ impl Detector {
 }
 
 impl Common {
-    /// Reports what became of a key, so long after its SYN, if it had one. Before the step `again` it is perhaps not the
-    /// first failure of its key.
+    /// Reports what became of a key, so long after its SYN. Before the step `again` it may have been reported before.
     fn send<A: Family>(&mut self, key: &A::Key, time_ns: u64, verdict: Verdict, lag: Lag, again: u64) {
         let tried = A::tried(key);
         if self.settings.ignores(&tried) {

@@ -1,8 +1,9 @@
 //! The batch: what a sensor says of a part of its time.
 //!
 //! Reports lie in sections, one for each shard of sources that has any. An aggregator of some shards keeps theirs, and
-//! of others the answers by which clients of IPv6 are no scanners. In a section they are sorted, and what a report shares with the one before it is left out: a failed attempt
-//! of a scan takes 5 to 9 bytes, one of another source 13 to 17, and some 24 more over IPv6.
+//! of others the answers by which clients of IPv6 are no scanners. In a section they are sorted, and what a report
+//! shares with the one before it is left out: a failed attempt of a scan takes 5 to 9 bytes, one of another source
+//! 13 to 17, and some 24 more over IPv6.
 //!
 //! # The format
 //!
@@ -25,11 +26,12 @@
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
 //! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
 //! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 64 and what stands there
-//! otherwise, for a key that may have been told before. Behind the time of a SYN of IPv6 that failed, or of IPv4 that was
-//! answered, a byte says how long before it was sent: so many 32nds of a second, or 127 if it is not known. 15 is no
-//! failure but the tunnel between this source and destination, and stands before their failures: there is no port, and
-//! behind the time 38 bytes follow: source and destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the
-//! protocol and the depth.
+//! otherwise, for a key that may have been told before.
+//!
+//! Behind the time of a SYN of IPv6 that failed, or of IPv4 that was answered, a byte says how long before it was sent:
+//! so many 32nds of a second, or 127 if it is not known. 15 is no failure but the tunnel between this source and
+//! destination, and stands before their failures: there is no port, and behind the time 38 bytes follow: source and
+//! destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
