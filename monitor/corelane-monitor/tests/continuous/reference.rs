@@ -205,7 +205,12 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
         for (_, time, is_answer) in history {
             match &mut asked {
                 Some((first, answered)) if is_answer => *answered |= step(time) <= step(*first + patience),
-                Some((first, _)) if step(time).saturating_sub(step(*first + patience)) <= forget => {}
+                Some((first, answered)) if step(time).saturating_sub(step(*first + patience)) <= forget => {
+                    // The earliest datagram of its second counts.
+                    if probe == Probe::Udp && !*answered && step(time) == step(*first) {
+                        *first = time.min(*first);
+                    }
+                }
                 _ if is_answer => panic!("an answer without a probe"),
                 _ => asked.replace((time, false)).into_iter().for_each(&mut judge),
             }
