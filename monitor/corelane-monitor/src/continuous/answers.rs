@@ -22,7 +22,7 @@ const TOGETHER: usize = 32;
 pub(super) struct Tally {
     window: u64,
     pub(super) now: u32,
-    pub(super) before: u32,
+    before: u32,
 }
 
 impl Tally {
@@ -103,7 +103,7 @@ pub(super) struct Answers {
 }
 
 /// All that there is to go on from, in order.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct AnswersState {
     v4: Vec<(WordsV4, Tally)>,
     v6: Vec<(WordsV6, Tally)>,

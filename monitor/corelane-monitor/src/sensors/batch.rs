@@ -700,7 +700,8 @@ mod tests {
             prop_assert_eq!(&batch, &batches(&mut header(), &backwards));
             let count = reports.len() as u64;
             let decoded = Batch::decode(&batch[0], &(0..=255)).unwrap();
-            let all = Batch { header: header(), count, through: through(&reports), others: vec![], reports: sorted(reports) };
+            let (through, others) = (through(&reports), vec![]);
+            let all = Batch { header: header(), count, through, others, reports: sorted(reports) };
             prop_assert_eq!(&decoded, &all);
             let others = Batch::decode(&batch[0], &(split..=split)).unwrap().others;
             let is_needed = |it: &&StateReport| {
