@@ -445,7 +445,7 @@ impl Scans {
         let group = self.groups.entry(key).or_insert_with(|| {
             let due = step_of(time_ns).saturating_add(forget_s);
             queue.entry(due).or_default().push(key);
-            Group { failures: VecDeque::new(), failed: Tally::default(), quiet: None, twin: None, through: None, due }
+            Group::new(due)
         });
         if let Some(quiet) = &mut group.quiet {
             quiet.count([time_ns, sent_ns], &self.continuous);
@@ -708,6 +708,11 @@ fn answers_first(reports: &mut [StateReport]) -> usize {
 }
 
 impl Group {
+    /// One without a failure.
+    fn new(due: u64) -> Self {
+        Group { failures: VecDeque::new(), failed: Tally::default(), quiet: None, twin: None, through: None, due }
+    }
+
     /// The failures for which it has room beyond the first [`FEW`].
     fn more(&self) -> usize {
         self.failures.capacity().saturating_sub(FEW)
@@ -739,10 +744,15 @@ impl Group {
         Some(ScanEvent { probe, scan, first_ns, distinct, tunnel, state })
     }
 
-    /// Forgets failures that do not count in this step.
+    /// Forgets failures that do not count in this step. Where all are forgotten it begins anew: a run that ends counts
+    /// what waits, and looks at no group in between.
     fn forget(&mut self, now: u64, continuous: &Continuous) {
         while self.failures.front().is_some_and(|&(time_ns, _)| continuous.forgets(now, time_ns)) {
             self.failures.pop_front();
+        }
+        if self.failures.is_empty() && self.quiet.is_none() {
+            let failures = std::mem::take(&mut self.failures);
+            *self = Group { failures, ..Group::new(self.due) };
         }
     }
 }

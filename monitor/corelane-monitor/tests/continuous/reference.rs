@@ -592,6 +592,15 @@ fn as_many_answered_syns_as_failures_are_no_scan_and_forged_answers_are_none() {
     }
 }
 
+#[test]
+fn failures_that_are_forgotten_do_not_count_though_the_run_has_ended() {
+    // Each is judged a minute later.
+    let ask = |second: u64, port: u64| udp(START + second * SECOND, "10.0.0.1 4000", &format!("10.0.0.2 {port}"));
+    let packets = [ask(0, 1), ask(11, 2), ask(11, 3)];
+    let scans = both(&packets, &case(1, 10, 0)).scans;
+    assert_eq!(scans.iter().map(|it| it.scan.count()).collect::<Vec<_>>(), [2, 2]);
+}
+
 /// As a file without steps says.
 #[test]
 fn a_key_that_was_answered_before_makes_no_scan_but_counts_in_one_whenever_it_fails() {
