@@ -16,12 +16,12 @@ use std::time::Duration;
 
 const START: u64 = 1_700_000_000 * SECOND;
 
-/// Frames of IPv4 at a constant rate.
-struct Made<F> {
+/// Frames of IPv4 at a constant rate. All are of one type, as the pipeline is compiled anew for each.
+struct Made<'a> {
     packets: u64,
     at: u64,
     per_second: u64,
-    make: F,
+    make: &'a (dyn Fn(u64) -> Facts + Sync),
 }
 
 /// What is not the same in every frame.
@@ -35,7 +35,7 @@ struct Facts {
     flags: Option<u8>,
 }
 
-impl<F: FnMut(u64) -> Facts> Source for Made<F> {
+impl Source for Made<'_> {
     type Error = Infallible;
 
     fn read(&mut self, max: usize, mut sink: impl FnMut(Record<'_>)) -> Result<usize, Infallible> {
@@ -254,7 +254,7 @@ const ON_THE_WAY: u64 = 2 << 20;
 /// Usual traffic for so many hours. If the output stage is held up, from the third hour on.
 fn hours(analyzers: usize, hours: u64, per_second: u64, facts: bool, is_held_up: bool) {
     let source =
-        Made { packets: hours * 3600 * per_second, at: 0, per_second, make: |number| usual(number, per_second) };
+        Made { packets: hours * 3600 * per_second, at: 0, per_second, make: &|number| usual(number, per_second) };
     let plan = plan(analyzers, Plan::default().capacity);
     let case = Case { inspection: Inspection { facts, ..Inspection::default() }, ..Case::default() };
     let held_from = if is_held_up { 12 } else { usize::MAX };
@@ -323,7 +323,7 @@ fn a_flood_gives_the_same_for_any_number_of_analyzers() {
         case.continuous.snapshot_s = 5;
         // Less than the least limit, so that it is reached soon.
         case.settings.table_bytes = case.settings.table_bytes.map(|bytes| bytes / 16);
-        let source = || Made { packets: 300_000, at: 0, per_second: 10_000, make };
+        let source = || Made { packets: 300_000, at: 0, per_second: 10_000, make: &make };
         let alone = case.alone(source());
         assert!(alone.report.evicted.flows > 0 && alone.snapshots() >= 5, "{:?}", alone.report.evicted);
         for analyzers in 1..=4 {
@@ -367,7 +367,7 @@ fn a_scan_borrows_the_room_that_other_partitions_do_not_need() {
         let mut case = Case::scans_only();
         limit_memory(64 << 20, &plan(0, 64), &mut case.settings, None).expect("enough");
         case.settings.seed = seed;
-        let run = case.alone(Made { packets: 4 * 3_200, at: 0, per_second: 80, make });
+        let run = case.alone(Made { packets: 4 * 3_200, at: 0, per_second: 80, make: &make });
         assert!(run.report.evicted.is_empty(), "{seed}: {:?}", run.report.evicted);
         found.push(run.scans().into_iter().map(|event| (event.scan, event.distinct)).collect());
     }
@@ -388,7 +388,7 @@ fn ports_of_a_scan_are_never_more_than_there_are() {
         port: (number % PORTS) as u16 + 1,
         flags: Some(0x02),
     };
-    let run = case.alone(Made { packets: 10 * PORTS, at: 0, per_second: PORTS / 4, make });
+    let run = case.alone(Made { packets: 10 * PORTS, at: 0, per_second: PORTS / 4, make: &make });
     assert!(run.report.evicted.failures > PORTS, "{:?}", run.report.evicted);
     let scans = run.scans();
     let [_, ended] = &scans[..] else { panic!("{scans:?}") };
@@ -409,7 +409,7 @@ fn a_scan_that_is_faster_than_a_limit_allows_for_is_found_at_once() {
             // UDP keys are new each time, as the ports of the source are.
             Facts { source, destination, source_port: 40_000 + (number / 60_000) as u16, port: port(number), flags }
         };
-        let run = case.alone(Made { packets: 5 * RATE, at: 0, per_second: RATE, make });
+        let run = case.alone(Made { packets: 5 * RATE, at: 0, per_second: RATE, make: &make });
         let scans = run.scans();
         let first = scans.first().expect("it is found");
         assert_eq!(first.state, ScanState::Found);
@@ -431,7 +431,7 @@ fn many_keys_that_are_due_at_once_are_all_judged() {
     };
     // All in two seconds; and in ten minutes, when one is due after the other.
     for seconds in [2, 600] {
-        let source = Made { packets: 2 * KEYS, at: 0, per_second: 2 * KEYS / seconds, make };
+        let source = Made { packets: 2 * KEYS, at: 0, per_second: 2 * KEYS / seconds, make: &make };
         let run = Case::scans_only().alone(source);
         assert_eq!((run.report.flows, run.report.unanswered), (2 * KEYS, KEYS), "{seconds}");
         let ended = run.scans().into_iter().filter(|event| event.state != ScanState::Found);
