@@ -89,6 +89,7 @@ mod network;
 mod page;
 mod partial_result;
 mod plan;
+mod polls;
 mod probe;
 mod report;
 mod room;

@@ -27,6 +27,8 @@ pub(crate) enum Verdict {
     /// The same of one whose key was answered before: it makes no scan, but counts in one.
     Known(Failure),
     Answered,
+    /// It has failed, and is [polled](crate::polls) from now on.
+    Polled,
 }
 
 impl Verdict {
@@ -37,6 +39,7 @@ impl Verdict {
             Verdict::Refuted(failure) => REFUTED | Verdict::Failed(failure).marks(),
             Verdict::Known(failure) => KNOWN | Verdict::Failed(failure).marks(),
             Verdict::Answered => ANSWERED,
+            Verdict::Polled => POLLED,
         }
     }
 
@@ -44,7 +47,7 @@ impl Verdict {
     pub(crate) fn failure(self) -> Option<Failure> {
         match self {
             Verdict::Failed(failure) | Verdict::Refuted(failure) | Verdict::Known(failure) => Some(failure),
-            Verdict::Answered => None,
+            Verdict::Answered | Verdict::Polled => None,
         }
     }
 }
@@ -56,6 +59,9 @@ pub enum Content {
     Failed(Option<Probe>),
     /// An attempt or, if that is named, a probe was answered.
     Answered(Option<Probe>),
+    /// An attempt or, if that is named, a probe that has failed is tried again and again at equal distances: it makes
+    /// no scan.
+    Polled(Option<Probe>),
     /// The traffic of a source since its last report.
     Sent {
         /// Bytes that it sent.
@@ -89,6 +95,8 @@ const AGAIN: u32 = 1 << 31;
 const REFUTED: u32 = 1 << 23;
 /// It failed, and its key was answered before.
 const KNOWN: u32 = ANSWERED | REFUTED;
+/// It is polled from now on.
+const POLLED: u32 = ANSWERED | REJECTED;
 /// The shift of the time since the SYN.
 const LAG: u32 = 24;
 const LAGS: u32 = (Lag::UNKNOWN.0 as u32) << LAG;
@@ -164,7 +172,7 @@ impl StateReport {
 
     /// The same with this time. Its SYN stays where it was.
     pub(crate) fn at(self, time_ns: u64) -> Self {
-        let lag = self.lag().before(self.time_ns()).map_or(Lag::UNKNOWN, |begun_ns| Lag::between(begun_ns, time_ns));
+        let lag = self.lag().moved(self.time_ns(), time_ns);
         let StateReport([a, b, c, d, e, f, g, h, _, _, last]) = self;
         let last = if self.has_lag() { last & !LAGS } else { last };
         StateReport([a, b, c, d, e, f, g, h, time_ns as u32, (time_ns >> 32) as u32, last]).after(lag)
@@ -180,6 +188,7 @@ impl StateReport {
     pub fn content(&self) -> Content {
         match (self.0[10], self.probe()) {
             (marks, _) if marks & SENT == SENT => Content::Sent { bytes: self.time_ns(), connections: self.port() },
+            (marks, probe) if marks & (KNOWN | POLLED) == POLLED => Content::Polled(probe),
             (marks, probe) if marks & KNOWN == ANSWERED => Content::Answered(probe),
             (_, probe) => Content::Failed(probe),
         }
@@ -280,6 +289,7 @@ mod tests {
                 (65535, Failure::Unanswered, Content::Failed(Some(probe)))
             );
             assert_eq!(StateReport::v4(tried, 0, Verdict::Answered).content(), Content::Answered(Some(probe)));
+            assert_eq!(StateReport::v4(tried, 0, Verdict::Polled).content(), Content::Polled(Some(probe)));
         }
         let tried = Tried { source: u128::MAX - 2, destination: 3 << 100, port: 1, probe: Some(Probe::Udp) };
         let v6 = StateReport::v6(tried, 1 << 40, UNANSWERED);

@@ -37,10 +37,22 @@ impl Lag {
     /// It is not known, or four seconds and more.
     pub(crate) const UNKNOWN: Lag = Lag(127);
 
+    pub(crate) const BITS: u32 = 7;
+
     /// That between these times.
     pub(crate) fn between(begun_ns: u64, time_ns: u64) -> Lag {
         let ticks = (time_ns.saturating_sub(begun_ns) + TICK_NS / 2) / TICK_NS;
         u8::try_from(ticks).map_or(Lag::UNKNOWN, |ticks| Lag(ticks.min(Lag::UNKNOWN.0)))
+    }
+
+    /// The same where what became of it has another time.
+    pub(crate) fn moved(self, from_ns: u64, to_ns: u64) -> Lag {
+        if self == Lag::UNKNOWN {
+            return self;
+        }
+        let ticks = i128::from(to_ns) - i128::from(from_ns);
+        let ticks = i128::from(self.0) + ticks.div_euclid(TICK_NS.into());
+        Lag(ticks.clamp(0, Lag::UNKNOWN.0.into()) as u8)
     }
 
     /// The time of the SYN, by that of what became of it.

@@ -2,7 +2,8 @@
 //!
 //! An attempt has the key (source, destination, destination port). A SYN touches the attempt of its own direction; a
 //! SYN-ACK or an RST touches that of the opposite direction. No other packet touches an attempt, so it is judged by the
-//! times of its own packets, in the order of the file. An attempt expires when one of these packets, or the end of the
+//! times of its own packets, in the order of the file. A SYN from another port tries a key that has failed again, by
+//! which it may be [polled](crate::polls). An attempt expires when one of these packets, or the end of the
 //! capture, finds the deadline passed. A key fails at most once. One that was answered before is known: when it fails
 //! later its service has gone down, which makes no scan, but counts in one.
 //!
@@ -12,6 +13,7 @@
 //! known.
 
 use crate::key::Key;
+use crate::polls::{Cadence, TICK_NS};
 use crate::run::Run;
 use crate::settings::Settings;
 use crate::slot::Slot;
@@ -81,22 +83,19 @@ const TOLD: u64 = 1 << 4;
 #[derive(Clone, Copy, Debug, Default, Zeroable)]
 pub(crate) struct Attempt {
     time: u64,
-    /// [`STATE`], [`KNOWN`], [`TOLD`], the source port of its SYN by [`FROM`], by [`SINCE`] the [tick](tick) of the
-    /// first SYN of those that were answered, and by [`LAG`] the time from its SYN to its failure.
+    /// [`STATE`], [`KNOWN`], [`TOLD`], and by these shifts: [`FROM`] the source port of the SYN that tried it last,
+    /// [`SINCE`] the [tick](tick) of the first SYN of those that were answered or, of a failed one, of the last,
+    /// [`LAG`] the time from its SYN to its failure, [`CADENCE`] the distance between tries.
     marks: u64,
 }
 
-/// The shift of the source port of the SYN that opened it.
-const FROM: u32 = 8;
-/// The shift of the tick at which a key was first tried.
-const SINCE: u32 = 24;
-/// The shift of the time from its SYN to its failure.
-const LAG: u32 = 48;
+const FROM: u32 = 5;
+const SINCE: u32 = FROM + 16;
+const LAG: u32 = SINCE + 24;
+const CADENCE: u32 = LAG + Lag::BITS;
+const _: () = assert!(CADENCE + Cadence::BITS == u64::BITS);
 /// The bits of a tick: those of three days.
 const TICKS: u64 = (1 << 24) - 1;
-
-/// A 64th of a second.
-const TICK_NS: u64 = 1_000_000_000 / 64;
 
 fn tick(time_ns: u64) -> u64 {
     (time_ns / TICK_NS) & TICKS
@@ -162,7 +161,7 @@ impl Attempt {
 
     fn fail(&mut self, failure: Failure, time: u64) -> Step {
         let lag = Lag::between(self.time, time);
-        self.marks = self.marks & !(u64::from(u8::MAX) << LAG) | u64::from(lag.0) << LAG;
+        self.marks = self.marks & !(u64::from(Lag::UNKNOWN.0) << LAG) | u64::from(lag.0) << LAG;
         self.time = time;
         self.set(match failure {
             Failure::Rejected => REJECTED,
@@ -187,7 +186,32 @@ impl Attempt {
 
     /// The time from the SYN of a failed one to its failure.
     pub(crate) fn lag(&self) -> Lag {
-        Lag((self.marks >> LAG) as u8)
+        Lag((self.marks >> LAG) as u8 & Lag::UNKNOWN.0)
+    }
+
+    fn cadence(&self) -> Cadence {
+        Cadence((self.marks >> CADENCE) as u16)
+    }
+
+    /// Whether it is [polled](crate::polls). Then its failure makes no scan.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.cadence().is_polled()
+    }
+
+    /// A SYN tries one again that has failed. What is polled is not forgotten meanwhile.
+    fn try_again(&mut self, time: u64, from: u16) -> Step {
+        if (self.marks >> FROM) as u16 == from {
+            return Step::Nothing;
+        }
+        let (was_polled, now) = (self.is_polled(), tick(time));
+        let cadence = self.cadence().then(now.wrapping_sub(self.marks >> SINCE) & TICKS);
+        let others = self.marks & (STATE | KNOWN | TOLD | u64::from(Lag::UNKNOWN.0) << LAG);
+        self.marks = others | u64::from(from) << FROM | now << SINCE | u64::from(cadence.0) << CADENCE;
+        if !cadence.is_polled() {
+            return Step::Nothing;
+        }
+        self.time = time;
+        if was_polled || self.is_known() { Step::Nothing } else { Step::Polled }
     }
 
     /// The time of the first SYN of one that was answered and has not failed.
@@ -216,7 +240,7 @@ impl Step {
     pub(crate) fn failure(self) -> Option<Failure> {
         match self {
             Step::Failed(verdict, ..) => verdict.failure(),
-            Step::Nothing | Step::Opened | Step::Answered(_) => None,
+            Step::Nothing | Step::Opened | Step::Answered(_) | Step::Polled => None,
         }
     }
 }
@@ -230,6 +254,8 @@ pub(crate) enum Step {
     Answered(Lag),
     /// It causes the failure, or finds it overdue: at this time, so long after its SYN.
     Failed(Verdict, u64, Lag),
+    /// It has failed, and is polled from now on.
+    Polled,
 }
 
 /// Takes one packet of the attempt `key`. One that is over counts as new. An answer is told once in a window of time.
@@ -266,10 +292,16 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         return if is_other { Step::Nothing } else { attempt.fail(Failure::Rejected, time) };
     }
     if !attempt.is_open() {
-        return Step::Nothing;
+        let has_failed = event == Event::Syn && !attempt.is_answered();
+        return if has_failed { attempt.try_again(time, slot.ports().0) } else { Step::Nothing };
     }
     let deadline = attempt.deadline(settings);
     if time >= deadline {
+        if event == Event::Syn {
+            let failed = attempt.fail(Failure::Unanswered, deadline);
+            attempt.try_again(time, slot.ports().0);
+            return failed;
+        }
         return attempt.fail(Failure::Unanswered, deadline);
     }
     match event {

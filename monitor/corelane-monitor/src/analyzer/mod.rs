@@ -509,7 +509,8 @@ impl<A: Family> Tables<A> {
                 if let Some(failure) = entry.value.finish(&settings, max_time).failure() {
                     common.failed::<A>(entry.key(), failure);
                 }
-                if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !entry.value.is_known()) {
+                let is_excused = entry.value.is_known() || entry.value.is_polled();
+                if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !is_excused) {
                     groups.add((source, destination), time_ns, || destination.ip());
                     let report = A::state_report(tried, time_ns, Verdict::Failed(failure));
                     common.outbox.push(report.after(entry.value.lag()));
@@ -545,6 +546,9 @@ impl<A: Family> Tables<A> {
                     continue;
                 };
                 if settings.ignores(&tried) {
+                    continue;
+                }
+                if entry.value.is_polled() {
                     continue;
                 }
                 if let Some(time_ns) = entry.value.failed() {

@@ -30,6 +30,7 @@
 //! 6. A key of ARP has failed only if it was asked for again within [`AGAIN_NS`]. The answer goes to the one that asks,
 //!    and a tap that sees questions alone would take every router for a scanner. One that was answered does not ask
 //!    again so soon.
+//! 7. A key by UDP, ping or SCTP that is [polled](crate::polls), each time by another flow, makes no scan.
 //!
 //! Memory: two bits in the flow of a UDP conversation, and one entry for each key that asked.
 //!
@@ -37,6 +38,7 @@
 
 use super::flows::Flow;
 use crate::key::Key;
+use crate::polls::Tries;
 use crate::probe::Probe;
 use crate::run::Run;
 use crate::slot::Slot;
@@ -90,6 +92,11 @@ const APART_NS: u64 = 50_000_000;
 /// Whether a key of this kind fails only when it is asked for again.
 pub(crate) fn is_asked_again(probe: Probe) -> bool {
     probe == Probe::Arp
+}
+
+/// Whether a key of this kind may be [polled](crate::polls). Those that fail at once are asked by scanners alone.
+pub(crate) fn may_be_polled(probe: Probe) -> bool {
+    probe.waits() && !is_asked_again(probe)
 }
 
 /// Whether the second question is asked again so long after the first.
@@ -203,7 +210,7 @@ fn may_answer(slot: &Slot) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
-#[repr(u64)]
+#[repr(u32)]
 enum State {
     /// The entry was made this moment.
     #[default]
@@ -222,6 +229,7 @@ pub(crate) struct Probed {
     /// The time of the earliest probe.
     time: u64,
     state: State,
+    tries: Tries,
 }
 
 impl Probed {
@@ -237,6 +245,11 @@ impl Probed {
 
     pub(crate) fn is_answered(&self) -> bool {
         self.state == State::Answered
+    }
+
+    /// Whether it has failed and is [polled](crate::polls). Then its failure makes no scan.
+    pub(crate) fn is_polled(&self) -> bool {
+        self.state == State::Failed && self.tries.is_polled()
     }
 }
 
@@ -254,13 +267,20 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         Event::Probe | Event::Refusal => {
             let probed = table.entry(run, key, hash);
             match probed.state {
-                State::New if is_asked_again(probe) => *probed = Probed { time, state: State::Once },
+                State::New if is_asked_again(probe) => {
+                    *probed = Probed { time, state: State::Once, tries: Tries::default() };
+                }
                 State::Once if is_again(probed.time, time) => probed.state = State::Failed,
                 State::Once => {
                     probed.time = if time > probed.time.saturating_add(AGAIN_NS) { time } else { probed.time }
                 }
-                State::New => *probed = Probed { time, state: State::Failed },
-                State::Failed => probed.time = probed.time.min(time),
+                State::New => *probed = Probed { time, state: State::Failed, tries: Tries::first(time) },
+                State::Failed => {
+                    probed.time = probed.time.min(time);
+                    if may_be_polled(probe) {
+                        probed.tries = probed.tries.then(time);
+                    }
+                }
                 State::Answered => {}
             }
         }

@@ -22,6 +22,7 @@ use crate::analyzer::{CHUNK, PerPartition, bits, per_partition};
 use crate::key::Key;
 use crate::lending::{self, Lent};
 use crate::partial_result::PartialResult;
+use crate::polls::Tries;
 use crate::probe::Probe;
 use crate::room::Room;
 use crate::run::Run;
@@ -120,10 +121,11 @@ struct Asked {
     /// The time of the first probe.
     time: u64,
     state: Asking,
+    tries: Tries,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Zeroable)]
-#[repr(u64)]
+#[repr(u32)]
 enum Asking {
     /// The entry was made this moment.
     #[default]
@@ -134,8 +136,17 @@ enum Asking {
     Waiting,
     /// An answer came back.
     Answered,
-    /// What became of it was reported.
-    Reported,
+    /// That was reported, or is known.
+    Told,
+    /// Its failure was reported, or it is polled. Then the time is that of its last probe.
+    Failed,
+}
+
+impl Asked {
+    /// Whether all is said of it.
+    fn is_told(&self) -> bool {
+        matches!(self.state, Asking::Told | Asking::Failed)
+    }
 }
 
 /// One address family's state.
@@ -549,6 +560,7 @@ impl<A: Family> Tables<A> {
             Step::Failed(verdict, time_ns, lag) => {
                 common.send::<A>(&key, time_ns, verdict, lag, self.again[usize::from(partition)][ATTEMPTS]);
             }
+            Step::Polled => common.send::<A>(&key, slot.time_ns(), Verdict::Polled, Lag::UNKNOWN, 0),
             Step::Nothing => {}
         }
     }
@@ -582,14 +594,15 @@ impl<A: Family> Tables<A> {
     fn room_for_probe(&mut self, partition: u8, time_ns: u64, common: &mut Common) {
         let at = usize::from(partition);
         let largest = common.run.room.failures(A::ENTRY, common.lent[at]);
-        let is_over = |asked: &Asked| asked.state == Asking::Reported && common.forgets(asked.time);
-        let rank = |asked: &Asked| asked.time | if asked.state == Asking::Reported { 0 } else { UNTOLD };
+        let is_over = |asked: &Asked| asked.is_told() && common.forgets(asked.time);
+        let rank = |asked: &Asked| asked.time | if asked.is_told() { 0 } else { UNTOLD };
         let mut unreported = Vec::new();
         let evicted = self.probes[at].renew(&common.run, largest, is_over, rank, |key, asked| match asked.state {
             // Not a minute after it was sent, as others.
+            Asking::Waiting if asked.tries.is_polled() => {}
             Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Rejected))),
             Asking::Answered => unreported.push((*key, Verdict::Answered)),
-            Asking::New | Asking::Once | Asking::Reported => {}
+            Asking::New | Asking::Once | Asking::Told | Asking::Failed => {}
         });
         if evicted > 0 {
             self.evicted(PROBES, partition, evicted, unreported, time_ns, common);
@@ -638,9 +651,21 @@ impl<A: Family> Tables<A> {
         self.room_for_probe(slot.partition(), slot.time_ns(), common);
         let table = &mut self.probes[usize::from(slot.partition())];
         let asked = table.entry(&common.run, &key, hash);
-        let is_over = asked.state == Asking::Reported && common.forgets(asked.time);
+        let is_over = asked.is_told() && common.forgets(asked.time);
         let time = slot.time_ns();
         if asked.state != Asking::New && !is_over {
+            if matches!(asked.state, Asking::Waiting | Asking::Failed) && probes::may_be_polled(probes::kind(slot)) {
+                let was_polled = asked.tries.is_polled();
+                asked.tries = asked.tries.then(time);
+                if asked.state == Asking::Failed && asked.tries.is_polled() {
+                    // It is not forgotten while it is polled.
+                    asked.time = time;
+                    if !was_polled {
+                        common.send::<A>(&key, time, Verdict::Polled, Lag::UNKNOWN, 0);
+                    }
+                    return;
+                }
+            }
             if asked.state == Asking::Once && probes::is_again(asked.time, time) {
                 asked.state = Asking::Waiting;
             }
@@ -654,13 +679,13 @@ impl<A: Family> Tables<A> {
         let probe = A::tried(&key).probe.filter(|probe| probe.waits());
         if let Some(probe) = probe {
             let state = if probes::is_asked_again(probe) { Asking::Once } else { Asking::Waiting };
-            *asked = Asked { time, state };
+            *asked = Asked { time, state, tries: Tries::first(time) };
             let tables = &mut self.probes;
             self.probes_due.add(judged(time), slot.partition(), key, |step, partition, key| {
                 probe_due(&mut tables[usize::from(partition)], key, step, common).is_some()
             });
         } else {
-            *asked = Asked { time, state: Asking::Reported };
+            *asked = Asked { time, state: Asking::Told, tries: Tries::default() };
             let again = self.again[usize::from(slot.partition())][PROBES];
             common.send::<A>(&key, time, Verdict::Failed(Failure::Unanswered), Lag::UNKNOWN, again);
         }
@@ -698,7 +723,11 @@ impl<A: Family> Tables<A> {
                     continue;
                 };
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
-                *asked = Asked { time, state: Asking::Reported };
+                let state = if verdict == Verdict::Answered { Asking::Told } else { Asking::Failed };
+                *asked = Asked { time, state, ..*asked };
+                if state == Asking::Failed && asked.tries.is_polled() {
+                    continue;
+                }
                 common.send::<A>(key, time, verdict, Lag::UNKNOWN, self.again[usize::from(*partition)][PROBES]);
             }
             self.probes_due.give_back(keys);
@@ -735,7 +764,7 @@ fn probe_due<'a, K: Key, A: Copy + Default + Zeroable>(
         Asking::Once => None,
         Asking::Waiting => Some(Verdict::Failed(Failure::Unanswered)),
         Asking::Answered => Some(Verdict::Answered),
-        Asking::New | Asking::Reported => return None,
+        Asking::New | Asking::Told | Asking::Failed => return None,
     };
     Some((asked, verdict))
 }

@@ -25,13 +25,12 @@
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
 //! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
-//! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 64 and what stands there
-//! otherwise, for a key that may have been told before.
-//!
-//! Behind the time of a SYN of IPv6 that failed, or of IPv4 that was answered, a byte says how long before it was sent:
-//! so many 32nds of a second, or 127 if it is not known. 15 is no failure but the tunnel between this source and
-//! destination, and stands before their failures: there is no port, and behind the time 38 bytes follow: source and
-//! destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
+//! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 128 and the kind of one that
+//! is polled from now on, 0 for a SYN; 64 and what stands there otherwise, for a key that may have been told before.
+//! Behind the time of a SYN of IPv6 that failed, or of IPv4 that was answered, a byte says how long before it was sent: so
+//! many 32nds of a second, or 127 if it is not known. 15 is no failure but the tunnel between this source and destination,
+//! and stands before their failures: there is no port, and behind the time 38 bytes follow: source and destination (IPv4
+//! as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
@@ -208,6 +207,8 @@ const EARLY: u8 = 32;
 const REFUTED: u8 = 48;
 /// The same of one whose key was answered before.
 const KNOWN: u8 = 50;
+/// In front of the number of a kind whose key is polled from now on, 0 for a SYN.
+const POLLED: u8 = 128;
 /// Set in that byte for a key that may have been told before.
 const AGAIN: u8 = 64;
 
@@ -221,6 +222,7 @@ fn outcome(report: &StateReport) -> Option<u8> {
         Content::Failed(Some(probe)) if rejected != 0 => EARLY + probe.number() as u8,
         Content::Failed(Some(probe)) => 1 + probe.number() as u8,
         Content::Answered(probe) => ANSWERED + probe.map_or(0, Probe::number) as u8,
+        Content::Polled(probe) => POLLED + probe.map_or(0, Probe::number) as u8,
         Content::Sent { .. } => return None,
     };
     Some(again | outcome)
@@ -241,6 +243,8 @@ fn verdict(outcome: u8) -> Option<(Option<Probe>, Verdict)> {
         KNOWN => Some((None, Verdict::Known(Failure::Unanswered))),
         51 => Some((None, Verdict::Known(Failure::Rejected))),
         EARLY..REFUTED => Some((Some(waits(outcome - EARLY)?), Verdict::Failed(Failure::Rejected))),
+        POLLED => Some((None, Verdict::Polled)),
+        129.. => Some((Some(waits(outcome - POLLED)?), Verdict::Polled)),
         _ => None,
     }
 }
@@ -642,6 +646,8 @@ mod tests {
                 (prop::sample::select(vec![4_u8, 8, 9, 11]), 1..3_u8).prop_map(|(kind, way)| 16 * way + kind),
                 prop::sample::select(vec![
                     ANSWERED,
+                    POLLED,
+                    POLLED + 4,
                     REFUTED,
                     REFUTED + 1,
                     KNOWN,

@@ -54,3 +54,29 @@ fn happy_eyeballs_are_no_scan_and_a_scan_beside_pages_is_one() {
         assert_eq!(told(&packets), [1, 1], "{apart_ms} {page_ms}");
     }
 }
+
+/// What is polled is told once at most, however long that goes on. Scanners try again, too.
+#[test]
+fn pollers_are_told_once_and_scanners_that_try_again_are_told() {
+    let of_order = |mut packets: Vec<Packet>| {
+        packets.sort_by_key(|packet| packet.time_ns);
+        packets
+    };
+    for (every_ms, rounds) in [(2000, 3000), (60_000, 300), (300_000, 60)] {
+        for becomes in [Becomes::Refused, Becomes::Silent] {
+            let packets = of_order(traffic::polled(30, 9100, every_ms, rounds, |_, _| becomes));
+            assert_eq!(told(&packets), [0, 1], "{every_ms} {becomes:?}");
+        }
+    }
+    for every_s in [15, 60, 300] {
+        assert_eq!(told(&of_order(traffic::snmp(30, 0, every_s, 20))), [0, usize::from(every_s > 20)], "{every_s}");
+    }
+    // By nmap and masscan, by kernels, and by one that begins again when it has come to the end.
+    for (tries, apart_ms) in [(2, 1000), (3, 1000), (11, 1000), (11, 1250), (2, 15_000), (3, 15_000)] {
+        assert_eq!(told(&of_order(traffic::tried_again(40, tries, apart_ms))), [1, 1], "{tries} {apart_ms}");
+    }
+    assert_eq!(told(&of_order(traffic::connected(40, 60))), [1, 1]);
+    for run_ms in [10_000, 120_000] {
+        assert_eq!(told(&of_order(traffic::repeated(64, 6, run_ms))), [1, 1], "{run_ms}");
+    }
+}

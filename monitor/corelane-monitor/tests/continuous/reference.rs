@@ -31,6 +31,44 @@ struct Outcome {
     refuted: bool,
     /// It failed, and was answered before.
     known: bool,
+    /// It failed, and is polled from now on.
+    polled: bool,
+}
+
+/// The tries of a key that has failed.
+#[derive(Default)]
+struct Tries {
+    last: u64,
+    /// The last distance, and how many before it were equal.
+    equal: Option<(u64, u64)>,
+}
+
+impl Tries {
+    fn first(time: u64) -> Self {
+        Tries { last: time * 64 / SECOND, equal: None }
+    }
+
+    fn is_polled(&self) -> bool {
+        self.equal.is_some_and(|(_, count)| count >= 2)
+    }
+
+    /// Whether it is polled from now on.
+    fn again(&mut self, time: u64) -> bool {
+        let (was_polled, now) = (self.is_polled(), time * 64 / SECOND);
+        let distance = now.checked_sub(std::mem::replace(&mut self.last, now));
+        if was_polled {
+            return false;
+        }
+        // From 1.75 seconds to six minutes, of which six bits are kept.
+        self.equal = distance.filter(|distance| (112..=360 * 64).contains(distance)).map(|distance| {
+            let kept = distance >> (distance.ilog2() - 5) << (distance.ilog2() - 5);
+            match self.equal {
+                Some((last, count)) if distance.abs_diff(last) * 8 <= last => (kept, count + 1),
+                _ => (kept, 0),
+            }
+        });
+        self.is_polled()
+    }
 }
 
 fn step(time: u64) -> u64 {
@@ -106,11 +144,12 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> (
         let mut told = false;
         let mut fail = |time: u64, rejected: bool, known: bool, told: bool| {
             let (answered, refuted) = (false, told && !known);
-            let outcome = Outcome { time, source, destination, port, probe: None, answered, refuted, known };
+            let probe = None;
+            let outcome = Outcome { time, source, destination, port, probe, answered, refuted, known, polled: false };
             failures.push((outcome, rejected));
             Some(time)
         };
-        let mut from = 0;
+        let (mut from, mut tries, to) = (0, Tries::default(), port);
         for (time, what, port) in history {
             if let Some(deadline) = opened.map(|opened| opened + settings.syn_timeout_ns)
                 && time >= deadline
@@ -124,14 +163,38 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> (
                             known |= has_outlasted(first, time, settings);
                             told &= answered.is_some_and(|answered| window(answered) == window(time));
                         }
-                        false => (first, known, told) = (time, false, false),
+                        false => {
+                            (first, known, told) = (time, false, false);
+                            tries = Tries::first(time);
+                        }
                     }
                     (opened, failed, answered, from) = (Some(time), None, None, port);
+                }
+                'S' if failed.is_some() && port != from => {
+                    from = port;
+                    let is_new = tries.again(time);
+                    if tries.is_polled() {
+                        failed = Some(time);
+                    }
+                    if is_new && !known {
+                        let (answered, refuted, polled) = (false, false, true);
+                        answers.push(Outcome {
+                            time,
+                            source,
+                            destination,
+                            port: to,
+                            probe: None,
+                            answered,
+                            refuted,
+                            known,
+                            polled,
+                        });
+                    }
                 }
                 'A' if opened.is_some() => {
                     (opened, answered) = (None, opened);
                     if !told {
-                        let (answered, refuted, known) = (true, false, false);
+                        let (answered, refuted, known, polled) = (true, false, false, false);
                         answers.push(Outcome {
                             time,
                             source,
@@ -141,6 +204,7 @@ fn attempts(packets: &[Packet], settings: &Settings, forget: u64, end: u64) -> (
                             answered,
                             refuted,
                             known,
+                            polled,
                         });
                     }
                     told = true;
@@ -196,26 +260,59 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
         let patience = if probe == Probe::Udp { 60 * SECOND } else { 0 };
         // When the key was asked, and whether it was answered in time.
         let mut asked: Option<(u64, bool)> = None;
-        let mut judge = |(time, answered): (u64, bool)| {
+        // Whether it was polled before it was judged, and when it was tried last since.
+        let (mut tries, mut is_known, mut polled_at) = (Tries::default(), false, None);
+        let mut polls = Vec::new();
+        let mut judge = |(time, answered): (u64, bool), is_known: bool| {
+            if is_known && !answered {
+                return;
+            }
             // A datagram counts in its time also if the run has ended by then.
             let time = if patience > 0 { time + patience } else { time.min(end) };
-            let (probe, refuted) = (Some(probe), false);
-            outcomes.push(Outcome { time, source, destination, port, probe, answered, refuted, known: false });
+            let (probe, refuted, known, polled) = (Some(probe), false, false, false);
+            outcomes.push(Outcome { time, source, destination, port, probe, answered, refuted, known, polled });
         };
         for (_, time, is_answer) in history {
             match &mut asked {
                 Some((first, answered)) if is_answer => *answered |= step(time) <= step(*first + patience),
-                Some((first, answered)) if step(time).saturating_sub(step(*first + patience)) <= forget => {
-                    // The earliest datagram of its second counts.
-                    if probe == Probe::Udp && !*answered && step(time) == step(*first) {
-                        *first = time.min(*first);
+                Some((first, answered))
+                    if step(time).saturating_sub(step(polled_at.unwrap_or(*first + patience))) <= forget =>
+                {
+                    if *answered || probe != Probe::Udp {
+                        continue;
+                    }
+                    let is_new = tries.again(time);
+                    if step(time) <= step(*first + patience) {
+                        is_known |= is_new;
+                        // The earliest one of its second counts.
+                        if step(time) == step(*first) {
+                            *first = time.min(*first);
+                        }
+                    } else if tries.is_polled() {
+                        polled_at = Some(time);
+                        polls.extend(is_new.then_some(time));
                     }
                 }
                 _ if is_answer => panic!("an answer without a probe"),
-                _ => asked.replace((time, false)).into_iter().for_each(&mut judge),
+                _ => {
+                    asked.replace((time, false)).into_iter().for_each(|asked| judge(asked, is_known));
+                    (tries, is_known, polled_at) = (Tries::first(time), false, None);
+                }
             }
         }
-        asked.into_iter().for_each(judge);
+        asked.into_iter().for_each(|asked| judge(asked, is_known));
+        let (probe, answered, refuted, known, polled) = (Some(probe), false, false, false, true);
+        outcomes.extend(polls.into_iter().map(|time| Outcome {
+            time,
+            source,
+            destination,
+            port,
+            probe,
+            answered,
+            refuted,
+            known,
+            polled,
+        }));
     }
     outcomes
 }
@@ -224,6 +321,15 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
 enum Target {
     Host(IpAddr),
     Port(u16),
+}
+
+/// One less of this window or, if there is none, of that before it.
+fn take_back(counts: &mut BTreeMap<u64, u64>, window: u64) {
+    let is_some = counts.get(&window).is_some_and(|&count| count > 0);
+    let from = if is_some { Some(window) } else { window.checked_sub(1) };
+    if let Some(count) = from.and_then(|window| counts.get_mut(&window)) {
+        *count = count.saturating_sub(1);
+    }
 }
 
 /// The scans of one group: events, each with the step at whose end it is told.
@@ -278,11 +384,7 @@ fn scans(
         let answered = same_step.iter().filter(|(outcome, _)| outcome.answered).count() as u64;
         *answered_in.entry(in_window).or_default() += answered;
         for _ in same_step.iter().filter(|(outcome, _)| outcome.refuted) {
-            let of = |counts: &BTreeMap<u64, u64>, window: u64| counts.get(&window).is_some_and(|&count| count > 0);
-            let from = if of(&answered_in, in_window) { Some(in_window) } else { in_window.checked_sub(1) };
-            if let Some(count) = from.and_then(|window| answered_in.get_mut(&window)) {
-                *count = count.saturating_sub(1);
-            }
+            take_back(&mut answered_in, in_window);
         }
         for (outcome, member) in same_step.iter().filter(|(outcome, _)| !outcome.answered) {
             let now = step(outcome.time);
@@ -291,7 +393,7 @@ fn scans(
                 events.push((quiet_until(found), ended((&failed, more), found)));
             }
             if let Some((_, failed, _)) = &mut quiet {
-                failed.push((outcome.time, *member));
+                failed.extend((!outcome.polled).then_some((outcome.time, *member)));
                 continue;
             }
             if outcome.known {
@@ -299,6 +401,13 @@ fn scans(
                 continue;
             }
             failures.retain(|&(time, _)| now - step(time) <= continuous.forget_s);
+            if outcome.polled {
+                if let Some(place) = failures.iter().position(|(_, known)| known == member) {
+                    failures.remove(place);
+                    take_back(&mut failed_in, in_window);
+                }
+                continue;
+            }
             assert!(failures.iter().all(|(_, known)| known != member), "a key counts once in a while");
             if failures.is_empty() {
                 failed_in.clear();
@@ -337,7 +446,7 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     }
     // The answers of a step come before its failures.
     outcomes.sort_unstable_by_key(|it| {
-        (step(it.time), !it.answered, it.time, it.source, it.destination, it.port, it.probe)
+        (step(it.time), !it.answered && !it.polled, it.time, it.source, it.destination, it.port, it.probe)
     });
     let mut groups: BTreeMap<_, Vec<(Outcome, Target)>> = BTreeMap::new();
     for outcome in outcomes {
@@ -621,4 +730,58 @@ fn a_key_that_was_answered_before_makes_no_scan_but_counts_in_one_whenever_it_fa
     let observer = Observer { progress: &Progress::new(), damage: &|_, never| match never {}, found: &mut |_| {} };
     let whole = Job::scans(case.settings, plan(0, 64)).run([Capture::of(&packets)], observer);
     assert_eq!(whole.expect("a good plan").0.alerts.iter().map(Alert::count).collect::<Vec<_>>(), [8 + 3]);
+}
+
+/// Each key begins when the one before it is polled, so that they never fail together.
+#[test]
+fn what_is_polled_counts_no_longer_until_it_is_tried_at_other_times() {
+    #[derive(Clone, Copy, Debug)]
+    enum How {
+        Silent,
+        Refused,
+        Datagram,
+    }
+    let packets = |how: How, distances: &[u64], apart: u64, is_same_port: bool| {
+        let mut packets: Vec<_> = (0..6_u64)
+            .flat_map(|key| {
+                let mut time_ns = START + key * apart * SECOND;
+                let to = format!("10.0.0.2 {}", 1000 + key);
+                let tries = std::iter::once(&0).chain(distances).enumerate();
+                let tries = tries.map(|(number, distance)| {
+                    time_ns += distance * SECOND;
+                    let from = format!("10.0.0.1 {}", 4000 + if is_same_port { 0 } else { number });
+                    match how {
+                        How::Silent => vec![tcp(time_ns, &from, &to, SYN)],
+                        How::Refused => vec![tcp(time_ns, &from, &to, SYN), tcp(time_ns + 5, &to, &from, RST | ACK)],
+                        How::Datagram => vec![udp(time_ns, &from, &to)],
+                    }
+                });
+                tries.collect::<Vec<_>>().concat()
+            })
+            .collect();
+        packets.push(udp(START + 2000 * SECOND, "10.0.0.8 4000", "10.0.0.9 53"));
+        packets.sort_by_key(|packet| packet.time_ns);
+        packets
+    };
+    let found = |how, distances: &[u64], apart, is_same_port| {
+        let scans = both(&packets(how, distances, apart, is_same_port), &case(2, 900, 100)).scans;
+        !scans.is_empty()
+    };
+    for how in [How::Silent, How::Refused, How::Datagram] {
+        assert!(!found(how, &[25, 25, 25], 45, false), "{how:?}");
+        assert!(!found(how, &[25, 27, 24, 300], 80, false), "{how:?}");
+        assert!(!found(how, &[1, 30, 30, 30], 100, false), "{how:?}");
+        // Twice is too few, and distances that grow, are short, or are long are no poll.
+        assert!(found(how, &[25, 25], 45, false), "{how:?}");
+        assert!(found(how, &[10, 20, 40, 80], 45, false), "{how:?}");
+        assert!(found(how, &[25, 25, 30, 30], 45, false), "{how:?}");
+        assert!(found(how, &[1; 60], 45, false), "{how:?}");
+        assert!(found(how, &[400, 400, 400], 45, false), "{how:?}");
+        assert!(found(how, &[25, 25, 25], 45, true), "{how:?}");
+    }
+    // By the same port once its flow is over.
+    assert!(!found(How::Datagram, &[100, 100, 100], 250, true));
+    // What is polled is not forgotten: it fails once.
+    let expected = both(&packets(How::Refused, &[200; 20], 45, false), &case(2, 900, 100));
+    assert_eq!((expected.rejected, expected.scans.len()), (6, 2), "{expected:?}");
 }

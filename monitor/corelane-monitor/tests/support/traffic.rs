@@ -102,7 +102,7 @@ pub(crate) fn polled(
 }
 
 /// A poller by SNMP with new ports: two more questions by the same one, a second apart, where there is no answer.
-fn snmp(dead: u32, live: u32, every_s: u64, rounds: u64) -> Vec<Packet> {
+pub(crate) fn snmp(dead: u32, live: u32, every_s: u64, rounds: u64) -> Vec<Packet> {
     let mut packets = Vec::new();
     for round in 0..rounds {
         for target in 0..dead + live {
@@ -119,7 +119,7 @@ fn snmp(dead: u32, live: u32, every_s: u64, rounds: u64) -> Vec<Packet> {
     packets
 }
 
-/// A server that delivers to so many others, of which every fourth is dead and tried again ever later.
+/// A server that delivers to so many others, one every 12 seconds. Every fourth is dead and tried again ever later.
 fn mail(servers: u32) -> Vec<Packet> {
     let of = |server: u32| {
         let begun = START + u64::from(server) * 12 * SECOND;
@@ -132,7 +132,9 @@ fn mail(servers: u32) -> Vec<Packet> {
         };
         tries.iter().enumerate().flat_map(try_at).collect::<Vec<_>>()
     };
-    (0..servers).flat_map(of).collect()
+    let mut packets: Vec<_> = (0..servers).flat_map(of).collect();
+    packets.retain(|packet| packet.time_ns < START + u64::from(servers) * 12 * SECOND);
+    packets
 }
 
 /// A client that tries addresses of IPv6, of which nothing comes of the first `dead`, and of IPv4 so much later.
@@ -210,6 +212,15 @@ pub(crate) fn tried_again(hosts: u32, tries: u64, apart_ms: u64) -> Vec<Packet> 
     (0..hosts).flat_map(of).collect()
 }
 
+/// A scan by the connections of a kernel.
+pub(crate) fn connected(hosts: u32, waits_s: u64) -> Vec<Packet> {
+    let of = |host: u32| {
+        let (from, to) = ((v4(CLIENT), 40_000 + host as u16), (v4(host), 445));
+        connect(START + u64::from(host) * 30 * MS, from, to, Silent, waits_s)
+    };
+    (0..hosts).flat_map(of).collect()
+}
+
 /// The same scan so often, each time in another order.
 pub(crate) fn repeated(hosts: u32, runs: u64, run_ms: u64) -> Vec<Packet> {
     let mut choices = Choices(5);
@@ -260,12 +271,15 @@ pub(crate) fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = vec![
         ("30 backends go down, refused", false, polled(30, 8080, 5000, 24, down(12, Refused))),
         ("100 backends go down, silent", false, polled(100, 8080, 2000, 60, down(20, Silent))),
+        ("30 backends never up, every 5 s", false, polled(30, 8080, 5000, 24, |_, _| Refused)),
+        ("100 exporters never up, every 15 s", false, polled(100, 9100, 15_000, 20, |_, _| Silent)),
         ("Prometheus: 50 live, 30 silent", false, polled(80, 9100, 15_000, 20, some(30, Silent))),
         ("mail: 200 servers, 50 dead", false, mail(200)),
         ("happy eyeballs: 25 dead, every 2 s", false, happy_eyeballs(25, 0, 2000, 250, Silent)),
         ("happy eyeballs: 100 dead, every 70 ms", false, happy_eyeballs(100, 0, 70, 300, Silent)),
         ("happy eyeballs: 60 refuse, 20 live", false, happy_eyeballs(60, 20, 900, 15, Refused)),
         ("SNMP: 40 live, 30 dead", false, snmp(30, 40, 60, 10)),
+        ("SNMP: 30 agents never up, every minute", false, snmp(30, 0, 60, 10)),
         ("DHT: 400 nodes, half gone", false, dht(400, 2)),
         ("backscatter: 500 servers", false, backscatter(500)),
         ("crawler: 1,000 hosts, 100 gone", false, crawler(1000)),
