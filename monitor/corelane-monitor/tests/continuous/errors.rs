@@ -1,9 +1,11 @@
-//! Both kinds of error: innocents that are told as scans, and scans that are not told.
+//! Both kinds of error: innocents that are told as scans, and scans that are not told. The table of `docs/monitor.md`
+//! comes from here.
 
 use crate::packets::{Capture, Packet};
 use crate::support::{Case, plan};
-use crate::traffic::{self, Becomes};
+use crate::traffic::{self, Becomes, Row};
 use corelane_monitor::{ScanState, Settings};
+use std::path::Path;
 
 /// The lines that are told of it, as of a file and by steps; the same for any number of analyzers.
 fn told(packets: &[Packet]) -> [usize; 2] {
@@ -13,6 +15,33 @@ fn told(packets: &[Packet]) -> [usize; 2] {
     assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
     let found = runs[0].iter().filter(|scan| scan.state == ScanState::Found).count();
     [report.alerts.len() + report.probe_scans.len(), found]
+}
+
+#[test]
+fn both_kinds_of_error_are_as_the_table_says() {
+    let mut table = String::from("| sent by | told of a file | with `--continuous` |\n|---|---:|---:|\n");
+    let mut wrong = Vec::new();
+    for is_scan in [false, true] {
+        table += if is_scan { "| **scanners** | | |\n" } else { "| **innocents** | | |\n" };
+        for (name, _, packets) in traffic::rows().into_iter().filter(|row: &Row| row.1 == is_scan) {
+            let told @ [of_file, by_steps] = told(&packets);
+            let is_right = if is_scan { of_file > 0 && by_steps > 0 } else { of_file == 0 && by_steps <= 1 };
+            if !is_right {
+                wrong.push((name, told));
+            }
+            table += &format!("| {name} | {of_file} | {by_steps} |\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}\n{table}");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/monitor.md");
+    let page = std::fs::read_to_string(&path).expect("a page");
+    let [begin, end] = ["<!-- both errors -->\n", "<!-- end of both errors -->\n"];
+    let (before, rest) = page.split_once(begin).expect("a begin");
+    let (there, after) = rest.split_once(end).expect("an end");
+    if std::env::var_os("CORELANE_WRITE").is_some() {
+        return std::fs::write(path, [before, begin, &table, end, after].concat()).expect("a page");
+    }
+    assert_eq!(there, table, "write docs/monitor.md by CORELANE_WRITE=1 and this test");
 }
 
 /// A timer, dead addresses that refuse, answers that come late, and several addresses of IPv6.
