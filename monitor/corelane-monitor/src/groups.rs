@@ -18,6 +18,8 @@ struct Group {
     outweighed: u64,
     /// Those of these members that failed later.
     known: u64,
+    /// Those of its failures that are polled.
+    polled: u64,
     smallest: BinaryHeap<u64>,
     /// With each of those times the [tick](crate::twins::tick) at which that attempt began, where it is known.
     begun: BinaryHeap<(u64, u32)>,
@@ -35,11 +37,16 @@ pub(crate) struct Groups<K> {
 impl Group {
     /// Whether the answers do not outweigh the failures.
     fn weighs(&self) -> bool {
-        self.count > self.outweighed
+        self.unpolled() > self.outweighed
+    }
+
+    /// The failures that make it a scan. One of a scan counts also if it is polled: scanners meet on some keys again.
+    fn unpolled(&self) -> u64 {
+        self.count.saturating_sub(self.polled)
     }
 
     fn is_scan(&self, threshold: u64) -> bool {
-        self.count > threshold && self.weighs()
+        self.unpolled() > threshold && self.weighs()
     }
 }
 
@@ -100,6 +107,11 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         keep(&mut group.smallest, time_ns, self.threshold);
     }
 
+    /// One of the failures of a group is [polled](crate::polls).
+    pub(crate) fn add_polled(&mut self, key: K) {
+        self.groups.entry(key).or_default().polled += 1;
+    }
+
     /// The same of an attempt that began at this time, if that is known.
     pub(crate) fn add_begun(&mut self, key: K, time_ns: u64, begun_ns: Option<u64>, member: impl FnOnce() -> IpAddr) {
         self.add(key, time_ns, member);
@@ -127,7 +139,7 @@ impl<K: Hash + Eq + Copy> Groups<K> {
     /// Drops the groups that have too few failures for a scan: they need no answers.
     pub(crate) fn drop_small(&mut self) {
         let threshold = self.threshold;
-        self.groups.retain(|_, group| group.count > threshold);
+        self.groups.retain(|_, group| group.unpolled() > threshold);
     }
 
     /// Counts members that were answered, whether they failed later, and how many failures each outweighs. All others
@@ -146,9 +158,10 @@ impl<K: Hash + Eq + Copy> Groups<K> {
 
     /// The groups of hosts that are no scan and count for a [block](BLOCK_FROM), with those times of theirs that do.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&K, Vec<u64>)> {
-        self.groups.iter().filter(|(_, group)| group.count <= self.threshold && group.weighs()).filter_map(
+        self.groups.iter().filter(|(_, group)| group.unpolled() <= self.threshold && group.weighs()).filter_map(
             |(key, group)| {
                 let mut times = group.smallest.clone().into_sorted_vec();
+                times.truncate(usize::try_from(group.unpolled()).unwrap_or(usize::MAX));
                 (times.len() as u64 >= BLOCK_FROM).then(|| (key, times.split_off(BLOCK_FROM as usize - 1)))
             },
         )

@@ -99,7 +99,11 @@ impl MainAnalyzer {
             (Content::Failed(Some(probe)), false) => self.probes_v4.add((probe, report.source_v4(), port), time_ns, to),
             (Content::Failed(Some(probe)), true) => self.probes_v6.add((probe, report.source_v6(), port), time_ns, to),
             // The keys of a SubAnalyzer are in its result.
-            (Content::Answered(_) | Content::Polled(_), _) => {}
+            (Content::Answered(_), _) => {}
+            (Content::Polled(None), false) => self.groups_v4.add_polled((report.source_v4(), port)),
+            (Content::Polled(None), true) => self.groups_v6.add_polled((report.source_v6(), port)),
+            (Content::Polled(Some(probe)), false) => self.probes_v4.add_polled((probe, report.source_v4(), port)),
+            (Content::Polled(Some(probe)), true) => self.probes_v6.add_polled((probe, report.source_v6(), port)),
             (Content::Sent { bytes, connections }, is_v6) => {
                 let volume = Volume { flows: connections.into(), packets: 0, bytes };
                 if is_v6 {

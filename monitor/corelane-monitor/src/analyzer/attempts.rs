@@ -198,8 +198,8 @@ impl Attempt {
         self.cadence().is_polled()
     }
 
-    /// A SYN tries one again that has failed. What is polled is not forgotten meanwhile.
-    fn try_again(&mut self, time: u64, from: u16) -> Step {
+    /// A SYN tries one again that has failed. What is polled is not forgotten meanwhile, where anything is.
+    fn try_again(&mut self, time: u64, from: u16, forgets: bool) -> Step {
         if (self.marks >> FROM) as u16 == from {
             return Step::Nothing;
         }
@@ -210,7 +210,9 @@ impl Attempt {
         if !cadence.is_polled() {
             return Step::Nothing;
         }
-        self.time = time;
+        if forgets {
+            self.time = time;
+        }
         if was_polled || self.is_known() { Step::Nothing } else { Step::Polled }
     }
 
@@ -293,13 +295,13 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     }
     if !attempt.is_open() {
         let has_failed = event == Event::Syn && !attempt.is_answered();
-        return if has_failed { attempt.try_again(time, slot.ports().0) } else { Step::Nothing };
+        return if has_failed { attempt.try_again(time, slot.ports().0, window_s != u64::MAX) } else { Step::Nothing };
     }
     let deadline = attempt.deadline(settings);
     if time >= deadline {
         if event == Event::Syn {
             let failed = attempt.fail(Failure::Unanswered, deadline);
-            attempt.try_again(time, slot.ports().0);
+            attempt.try_again(time, slot.ports().0, window_s != u64::MAX);
             return failed;
         }
         return attempt.fail(Failure::Unanswered, deadline);

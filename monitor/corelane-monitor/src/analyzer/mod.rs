@@ -509,11 +509,14 @@ impl<A: Family> Tables<A> {
                 if let Some(failure) = entry.value.finish(&settings, max_time).failure() {
                     common.failed::<A>(entry.key(), failure);
                 }
-                let is_excused = entry.value.is_known() || entry.value.is_polled();
-                if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !is_excused) {
+                if let Some((failure, time_ns)) = entry.value.failed().filter(|_| !entry.value.is_known()) {
                     groups.add((source, destination), time_ns, || destination.ip());
                     let report = A::state_report(tried, time_ns, Verdict::Failed(failure));
                     common.outbox.push(report.after(entry.value.lag()));
+                    if entry.value.is_polled() {
+                        groups.add_polled((source, destination));
+                        common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
+                    }
                 }
                 if entry.value.was_answered() {
                     let has_failed = entry.value.failed().is_some();
@@ -548,15 +551,20 @@ impl<A: Family> Tables<A> {
                 if settings.ignores(&tried) {
                     continue;
                 }
-                if entry.value.is_polled() {
-                    continue;
-                }
                 if let Some(time_ns) = entry.value.failed() {
                     if probe.has_port() {
                         probe_groups.add((probe, source, destination), time_ns, || destination.ip());
                     }
                     if probe.counts_hosts() {
                         common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
+                    }
+                    if entry.value.is_polled() {
+                        if probe.has_port() {
+                            probe_groups.add_polled((probe, source, destination));
+                        }
+                        if probe.counts_hosts() {
+                            common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
+                        }
                     }
                 } else if entry.value.is_answered() {
                     if probe.has_port() {

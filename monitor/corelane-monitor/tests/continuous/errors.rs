@@ -2,19 +2,24 @@
 //! comes from here.
 
 use crate::packets::{Capture, Packet};
+use crate::runs::run;
 use crate::support::{Case, plan};
 use crate::traffic::{self, Becomes, Row};
-use corelane_monitor::{ScanState, Settings};
+use corelane_monitor::{Progress, ScanState, Settings};
 use std::path::Path;
 
 /// The lines that are told of it, as of a file and by steps; the same for any number of analyzers.
 fn told(packets: &[Packet]) -> [usize; 2] {
-    let report = Capture::of(packets).run(&Settings::default());
     let case = Case::scans_only();
-    let runs = [0, 1, 2, 4].map(|analyzers| case.watch(Capture::of(packets), &plan(analyzers, 64)).scans());
+    let runs = [0, 1, 2, 4].map(|analyzers| {
+        let (plan, progress, damage) = (plan(analyzers, 64), Progress::new(), |_, never| match never {});
+        let report = run([Capture::of(packets)], &Settings::default(), &plan, &progress, damage).expect("a plan");
+        (report.alerts, report.probe_scans, case.watch(Capture::of(packets), &plan).scans())
+    });
     assert!(runs.iter().all(|run| *run == runs[0]), "{runs:?}");
-    let found = runs[0].iter().filter(|scan| scan.state == ScanState::Found).count();
-    [report.alerts.len() + report.probe_scans.len(), found]
+    let (alerts, probe_scans, by_steps) = &runs[0];
+    let found = by_steps.iter().filter(|scan| scan.state == ScanState::Found).count();
+    [alerts.len() + probe_scans.len(), found]
 }
 
 #[test]
