@@ -11,12 +11,13 @@
 //! 3. is then alerted and keeps nothing. For some time it only counts its failures. At the end of that it says how many
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 //!
-//! The failure of a key that was answered before makes no scan, but counts in one: also those of the current window and
-//! of that before it, when it is found. A failure whose key is [polled](crate::polls) later is taken out of a group that
-//! is no scan by then.
+//! The failure of a key that was answered before makes no scan, but counts in one: also those of the current window
+//! and of that before it, when it is found. A failure whose key is [polled](crate::polls) later is taken out of a group
+//! that is no scan by then.
 //!
-//! The answers of a [twin](crate::twins) count as a group's own, for as long as it has failures. Which address is one is
-//! judged when the group would be a scan, by a log of the latest IPv6 SYNs that failed and IPv4 SYNs that were answered.
+//! The answers of a [twin](crate::twins) count as a group's own, for as long as it has failures. Which address is one
+//! is judged when the group would be a scan, by a log of the latest IPv6 SYNs that failed and IPv4 SYNs that were
+//! answered.
 //!
 //! The failures of a host beyond its first four also count in the block of their source. A host or port that becomes a
 //! scan leaves it, so blocks are judged at the end of a step: a fast scan of some hosts is none.

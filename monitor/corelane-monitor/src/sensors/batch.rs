@@ -27,10 +27,11 @@
 //! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
 //! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 128 and the kind of one that
 //! is polled from now on, 0 for a SYN; 64 and what stands there otherwise, for a key that may have been told before.
-//! Behind the time of a SYN of IPv6 that failed, or of IPv4 that was answered, a byte says how long before it was sent: so
-//! many 32nds of a second, or 127 if it is not known. 15 is no failure but the tunnel between this source and destination,
-//! and stands before their failures: there is no port, and behind the time 38 bytes follow: source and destination (IPv4
-//! as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
+//!
+//! Behind the time of a SYN of IPv6 that failed, or of IPv4 that was answered, a byte says how long before it was sent:
+//! so many 32nds of a second, or 127 if it is not known. 15 is no failure but the tunnel between this source and
+//! destination, and stands before their failures: there is no port, and behind the time 38 bytes follow: source and
+//! destination (IPv4 as `::ffff:a.b.c.d`), their ports (little-endian), the protocol and the depth.
 
 use crate::probe::Probe;
 use crate::state_report::{Content, Failure, StateReport, Tried, Verdict};
