@@ -137,6 +137,15 @@ fn mail(servers: u32) -> Vec<Packet> {
     packets
 }
 
+/// A server that has nothing to deliver but to the dead: all are tried again every hour.
+fn mail_at_night(dead: u32, hours: u64) -> Vec<Packet> {
+    let of = |hour: u64, server: u32| {
+        let from = (v4(CLIENT), 20_000 + 100 * hour as u16 + server as u16);
+        connect(START + (hour * 3600 + u64::from(server) * 5) * SECOND, from, (v4(server), 25), Silent, 30)
+    };
+    (0..hours).flat_map(|hour| (0..dead).flat_map(move |server| of(hour, server))).collect()
+}
+
 /// A client that tries addresses of IPv6, of which nothing comes of the first `dead`, and of IPv4 so much later.
 pub(crate) fn happy_eyeballs(dead: u32, live: u32, apart_ms: u64, after_ms: u64, becomes: Becomes) -> Vec<Packet> {
     let of = |site: u32| {
@@ -268,13 +277,16 @@ pub(crate) fn rows() -> Vec<Row> {
     let down = |at: u64, how: Becomes| move |_: u32, round: u64| if round < at { Answered } else { how };
     // Dead ones are among the others.
     let some = |dead: u32, how: Becomes| move |target: u32, _: u64| if target * 7 % 80 < dead { how } else { Answered };
+    let first = |dead: u32, how: Becomes| move |target: u32, _: u64| if target < dead { how } else { Answered };
     let mut rows: Vec<Row> = vec![
         ("30 backends go down, refused", false, polled(30, 8080, 5000, 24, down(12, Refused))),
         ("100 backends go down, silent", false, polled(100, 8080, 2000, 60, down(20, Silent))),
         ("30 backends never up, every 5 s", false, polled(30, 8080, 5000, 24, |_, _| Refused)),
         ("100 exporters never up, every 15 s", false, polled(100, 9100, 15_000, 20, |_, _| Silent)),
         ("Prometheus: 50 live, 30 silent", false, polled(80, 9100, 15_000, 20, some(30, Silent))),
+        ("Prometheus: 30 silent, then 50 live", false, polled(80, 9100, 15_000, 20, first(30, Silent))),
         ("mail: 200 servers, 50 dead", false, mail(200)),
+        ("mail: 50 dead alone, hourly, 8 hours", false, mail_at_night(50, 8)),
         ("happy eyeballs: 25 dead, every 2 s", false, happy_eyeballs(25, 0, 2000, 250, Silent)),
         ("happy eyeballs: 100 dead, every 70 ms", false, happy_eyeballs(100, 0, 70, 300, Silent)),
         ("happy eyeballs: 60 refuse, 20 live", false, happy_eyeballs(60, 20, 900, 15, Refused)),
@@ -293,7 +305,8 @@ pub(crate) fn rows() -> Vec<Row> {
         ("nmap: 10 retries a second apart", true, tried_again(40, 11, 1000)),
         ("256 hosts by UDP, 50/s", true, udp_scan(256, 20)),
         ("256 hosts five times, 20 s each", true, repeated(256, 5, 20_000)),
-        ("40 hosts by IPv6, pages by IPv4", true, by_v6_with_pages(40, 500, 400)),
+        ("40 hosts by IPv6, 2/s, pages by IPv4, 2.5/s", true, by_v6_with_pages(40, 500, 400)),
+        ("40 hosts by IPv6, 10/s, pages by IPv4, 20/s", true, by_v6_with_pages(40, 100, 50)),
     ];
     rows.iter_mut().for_each(|(_, _, packets)| packets.sort_by_key(|packet| packet.time_ns));
     rows
