@@ -12,6 +12,7 @@
 //! makes the attempt a failure behind an answer too, and only an answer that has outlasted a time-out makes the key
 //! known.
 
+use crate::continuous::Continuous;
 use crate::key::Key;
 use crate::polls::{Cadence, TICK_NS};
 use crate::run::Run;
@@ -130,13 +131,13 @@ impl Attempt {
     }
 
     /// A SYN opens an answered one again.
-    fn open_again(&mut self, settings: &Settings, window: impl Fn(u64) -> u64, time: u64, from: u16) {
+    fn open_again(&mut self, settings: &Settings, continuous: Option<&Continuous>, time: u64, from: u16) {
         let since = self.marks >> SINCE & TICKS;
         let timeout = (settings.syn_timeout_ns / TICK_NS).min(TICKS);
         if tick(time).wrapping_sub(since) & TICKS > timeout {
             self.marks |= KNOWN;
         }
-        if window(self.time) != window(time) {
+        if continuous.is_some_and(|continuous| continuous.window(self.time) != continuous.window(time)) {
             self.marks &= !TOLD;
         }
         self.time = time;
@@ -199,7 +200,7 @@ impl Attempt {
     }
 
     /// A SYN tries one again that has failed. What is polled is not forgotten meanwhile, where anything is.
-    fn try_again(&mut self, time: u64, from: u16, forgets: bool) -> Step {
+    fn try_again(&mut self, time: u64, from: u16, continuous: Option<&Continuous>) -> Step {
         if (self.marks >> FROM) as u16 == from {
             return Step::Nothing;
         }
@@ -210,7 +211,7 @@ impl Attempt {
         if !cadence.is_polled() {
             return Step::Nothing;
         }
-        if forgets {
+        if continuous.is_some() {
             self.time = time;
         }
         if was_polled || self.is_known() { Step::Nothing } else { Step::Polled }
@@ -260,7 +261,8 @@ pub(crate) enum Step {
     Polled,
 }
 
-/// Takes one packet of the attempt `key`. One that is over counts as new. An answer is told once in a window of time.
+/// Takes one packet of the attempt `key`. One that is over counts as new. Where failures are forgotten, an answer
+/// is told once in a window of time.
 #[inline(always)]
 pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     table: &mut Table<K, Attempt, A>,
@@ -268,7 +270,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     settings: &Settings,
     key: &K,
     slot: &Slot,
-    window: impl Fn(u64) -> u64,
+    continuous: Option<&Continuous>,
     is_over: impl Fn(&Attempt) -> bool,
 ) -> Step {
     let hash = key.hash(&run.keys);
@@ -286,7 +288,7 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         return Step::Opened;
     }
     if event == Event::Syn && attempt.is_answered() {
-        attempt.open_again(settings, window, time, slot.ports().0);
+        attempt.open_again(settings, continuous, time, slot.ports().0);
         return Step::Opened;
     }
     if event == Event::Rst && attempt.is_answered() && slot.flags() & ACK != 0 && slot.is_at_zero() {
@@ -295,13 +297,13 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
     }
     if !attempt.is_open() {
         let has_failed = event == Event::Syn && !attempt.is_answered();
-        return if has_failed { attempt.try_again(time, slot.ports().0, window_s != u64::MAX) } else { Step::Nothing };
+        return if has_failed { attempt.try_again(time, slot.ports().0, continuous) } else { Step::Nothing };
     }
     let deadline = attempt.deadline(settings);
     if time >= deadline {
         if event == Event::Syn {
             let failed = attempt.fail(Failure::Unanswered, deadline);
-            attempt.try_again(time, slot.ports().0, window_s != u64::MAX);
+            attempt.try_again(time, slot.ports().0, continuous);
             return failed;
         }
         return attempt.fail(Failure::Unanswered, deadline);

@@ -371,7 +371,7 @@ impl<A: Family> Tables<A> {
             resets |= u64::from(slot.flags() & RST != 0) << i;
             let key = A::attempt_key(chunk, i);
             let attempts = &mut self.attempts[usize::from(slot.partition())];
-            let step = attempts::step(attempts, &common.run, &common.settings, &key, slot, |_| 0, |_| false);
+            let step = attempts::step(attempts, &common.run, &common.settings, &key, slot, None, |_| false);
             if let Some(failure) = step.failure() {
                 common.failed::<A>(&key, failure);
             }

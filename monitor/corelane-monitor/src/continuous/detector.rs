@@ -547,8 +547,7 @@ impl<A: Family> Tables<A> {
         }
         let table = &mut self.attempts[usize::from(partition)];
         let is_over = |attempt: &Attempt| common.has_forgotten(attempt);
-        let window = |time_ns: u64| common.continuous.window(time_ns);
-        match attempts::step(table, &common.run, &common.settings, &key, slot, window, is_over) {
+        match attempts::step(table, &common.run, &common.settings, &key, slot, Some(&common.continuous), is_over) {
             Step::Opened => {
                 let deadline = slot.time_ns().saturating_add(common.settings.syn_timeout_ns);
                 let tables = &mut self.attempts;

@@ -52,7 +52,7 @@ impl Continuous {
     pub const READY: u64 = 64 << 20;
 
     /// The number of the aligned window of [`forget_s`](Self::forget_s) that a time is in.
-    fn window(&self, time_ns: u64) -> u64 {
+    pub(crate) fn window(&self, time_ns: u64) -> u64 {
         step_of(time_ns) / self.forget_s.max(1)
     }
 
