@@ -2,6 +2,7 @@
 //! other than SYNs have groups by their kind too.
 
 use crate::hash::HashKeys;
+use crate::polls;
 use crate::probe::Probe;
 use crate::settings::Settings;
 use crate::twins::tick;
@@ -42,7 +43,7 @@ impl Group {
 
     /// The failures that make it a scan. One of a scan counts also if it is polled: scanners meet on some keys again.
     fn unpolled(&self) -> u64 {
-        self.count.saturating_sub(self.polled)
+        self.count.saturating_sub(self.polled.min(polls::MOST))
     }
 
     fn is_scan(&self, threshold: u64) -> bool {
@@ -107,7 +108,7 @@ impl<K: Hash + Eq + Copy> Groups<K> {
         keep(&mut group.smallest, time_ns, self.threshold);
     }
 
-    /// One of the failures of a group is [polled](crate::polls).
+    /// One of the failures of a group is [polled](polls). Its members are hosts.
     pub(crate) fn add_polled(&mut self, key: K) {
         self.groups.entry(key).or_default().polled += 1;
     }
@@ -158,10 +159,9 @@ impl<K: Hash + Eq + Copy> Groups<K> {
 
     /// The groups of hosts that are no scan and count for a [block](BLOCK_FROM), with those times of theirs that do.
     pub(crate) fn parts(&self) -> impl Iterator<Item = (&K, Vec<u64>)> {
-        self.groups.iter().filter(|(_, group)| group.unpolled() <= self.threshold && group.weighs()).filter_map(
+        self.groups.iter().filter(|(_, group)| group.count <= self.threshold && group.weighs()).filter_map(
             |(key, group)| {
                 let mut times = group.smallest.clone().into_sorted_vec();
-                times.truncate(usize::try_from(group.unpolled()).unwrap_or(usize::MAX));
                 (times.len() as u64 >= BLOCK_FROM).then(|| (key, times.split_off(BLOCK_FROM as usize - 1)))
             },
         )

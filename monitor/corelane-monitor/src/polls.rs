@@ -2,9 +2,12 @@
 //!
 //! Load balancers, collectors of metrics and the like try a target that is down as regularly as one that is up. A key
 //! is polled when three distances in a row between its tries are [equal](EQUAL), each from [`SHORTEST`] to [`LONGEST`].
-//! Then its failure makes no scan. Scanners do not look like this: they try again about a second later, or each time in
-//! another order. Retransmissions by kernels come from the port of the try, and are none.
+//! Then its failure makes no scan of a port, as one of [`MOST`] in a file. Scanners try again about a second later, or
+//! each time in another order. One that runs in a loop is told by the ports of a host, or as it has more hosts than a
+//! poller. Retransmissions by kernels come from the port of the try, and are none.
 
+/// So many hosts of one port are polled at most.
+pub(crate) const MOST: u64 = 100;
 /// The parts of a second in which distances are counted.
 pub(crate) const TICK_NS: u64 = 1_000_000_000 / 64;
 /// In ticks, 1.75 seconds.

@@ -514,7 +514,6 @@ impl<A: Family> Tables<A> {
                     let report = A::state_report(tried, time_ns, Verdict::Failed(failure));
                     common.outbox.push(report.after(entry.value.lag()));
                     if entry.value.is_polled() {
-                        groups.add_polled((source, destination));
                         common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
                     }
                 }
@@ -558,13 +557,8 @@ impl<A: Family> Tables<A> {
                     if probe.counts_hosts() {
                         common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
                     }
-                    if entry.value.is_polled() {
-                        if probe.has_port() {
-                            probe_groups.add_polled((probe, source, destination));
-                        }
-                        if probe.counts_hosts() {
-                            common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
-                        }
+                    if entry.value.is_polled() && probe.counts_hosts() {
+                        common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
                     }
                 } else if entry.value.is_answered() {
                     if probe.has_port() {

@@ -136,9 +136,9 @@ enum Asking {
     Waiting,
     /// An answer came back.
     Answered,
-    /// That was reported, or is known.
+    /// That was reported, or is a failure that is no poll.
     Told,
-    /// Its failure was reported, or it is polled. Then the time is that of its last probe.
+    /// Its failure was reported. If it is polled, the time is that of its last probe.
     Failed,
 }
 
@@ -598,7 +598,6 @@ impl<A: Family> Tables<A> {
         let mut unreported = Vec::new();
         let evicted = self.probes[at].renew(&common.run, largest, is_over, rank, |key, asked| match asked.state {
             // Not a minute after it was sent, as others.
-            Asking::Waiting if asked.tries.is_polled() => {}
             Asking::Waiting => unreported.push((*key, Verdict::Failed(Failure::Rejected))),
             Asking::Answered => unreported.push((*key, Verdict::Answered)),
             Asking::New | Asking::Once | Asking::Told | Asking::Failed => {}
@@ -724,9 +723,6 @@ impl<A: Family> Tables<A> {
                 let time = asked.time.saturating_add(begin_of(ASKED_S)).min(time_ns);
                 let state = if verdict == Verdict::Answered { Asking::Told } else { Asking::Failed };
                 *asked = Asked { time, state, ..*asked };
-                if state == Asking::Failed && asked.tries.is_polled() {
-                    continue;
-                }
                 common.send::<A>(key, time, verdict, Lag::UNKNOWN, self.again[usize::from(*partition)][PROBES]);
             }
             self.probes_due.give_back(keys);

@@ -12,8 +12,8 @@
 //!    there were, and is gone: if the scan goes on it is alerted anew.
 //!
 //! The failure of a key that was answered before makes no scan, but counts in one: also those of the current window
-//! and of that before it, when it is found. A failure whose key is [polled](crate::polls) later is taken out of a group
-//! that is no scan by then.
+//! and of that before it, when it is found. A failure whose key is [polled](crate::polls) later is taken out of the
+//! group of its port, if that is no scan by then.
 //!
 //! The answers of a [twin](crate::twins) count as a group's own, for as long as it has failures. Which address is one
 //! is judged when the group would be a scan, by a log of the latest IPv6 SYNs that failed and IPv4 SYNs that were
@@ -417,8 +417,10 @@ impl Scans {
                     }
                     self.block(key, through, times, failed, events);
                 }
-                Content::Polled(probe) => self.take_out((source, probe, target), member, time_ns),
-                Content::Answered(_) | Content::Sent { .. } => {}
+                Content::Polled(probe) if matches!(target, Target::Port(_)) => {
+                    self.take_out((source, probe, target), member, time_ns);
+                }
+                Content::Polled(_) | Content::Answered(_) | Content::Sent { .. } => {}
             }
         }
     }
@@ -438,25 +440,10 @@ impl Scans {
         let Some(place) = group.failures.iter().position(|&(_, known)| known == member) else { return };
         group.failures.remove(place);
         group.failed.pass(self.continuous.window(time_ns)).take_back();
-        let left = group.failures.len();
-        if left == 0
+        if group.failures.is_empty()
             && let Some(group) = self.groups.remove(&key)
         {
             self.more -= group.more();
-        }
-        if matches!(key.2, Target::Host(_)) {
-            let most = (left + 1).saturating_sub(groups::BLOCK_FROM as usize);
-            self.shrink_block((key.0, key.1, Target::Block), key.2, most);
-        }
-    }
-
-    /// A host has at most so many failures in the block of its source.
-    fn shrink_block(&mut self, key: Key, host: Target, most: usize) {
-        if let Some(block) = self.groups.get_mut(&key)
-            && block.failures.iter().filter(|(_, member)| *member == host).count() > most
-            && let Some(first) = block.failures.iter().position(|(_, member)| *member == host)
-        {
-            block.failures.remove(first);
         }
     }
 
@@ -582,7 +569,14 @@ impl Scans {
                     return;
                 }
                 // A port that fails again after a while counts once.
-                self.shrink_block(key, target, ports - from);
+                if let Some(block) = self.groups.get_mut(&key) {
+                    let of_host = block.failures.iter().filter(|(_, member)| *member == target);
+                    if of_host.count() > ports - from
+                        && let Some(first) = block.failures.iter().position(|(_, member)| *member == target)
+                    {
+                        block.failures.remove(first);
+                    }
+                }
                 self.failed(key, (target, through), times, self.block_threshold, events);
             }
         }

@@ -260,13 +260,10 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
         let patience = if probe == Probe::Udp { 60 * SECOND } else { 0 };
         // When the key was asked, and whether it was answered in time.
         let mut asked: Option<(u64, bool)> = None;
-        // Whether it was polled before it was judged, and when it was tried last since.
-        let (mut tries, mut is_known, mut polled_at) = (Tries::default(), false, None);
+        // When it was tried last, if it has failed and is polled.
+        let (mut tries, mut polled_at) = (Tries::default(), None);
         let mut polls = Vec::new();
-        let mut judge = |(time, answered): (u64, bool), is_known: bool| {
-            if is_known && !answered {
-                return;
-            }
+        let mut judge = |(time, answered): (u64, bool)| {
             // A datagram counts in its time also if the run has ended by then.
             let time = if patience > 0 { time + patience } else { time.min(end) };
             let (probe, refuted, known, polled) = (Some(probe), false, false, false);
@@ -283,7 +280,6 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
                     }
                     let is_new = tries.again(time);
                     if step(time) <= step(*first + patience) {
-                        is_known |= is_new;
                         // The earliest one of its second counts.
                         if step(time) == step(*first) {
                             *first = time.min(*first);
@@ -295,12 +291,12 @@ fn probes(flows: &[Vec<(usize, Packet)>], forget: u64, end: u64) -> Vec<Outcome>
                 }
                 _ if is_answer => panic!("an answer without a probe"),
                 _ => {
-                    asked.replace((time, false)).into_iter().for_each(|asked| judge(asked, is_known));
-                    (tries, is_known, polled_at) = (Tries::first(time), false, None);
+                    asked.replace((time, false)).into_iter().for_each(&mut judge);
+                    (tries, polled_at) = (Tries::first(time), None);
                 }
             }
         }
-        asked.into_iter().for_each(|asked| judge(asked, is_known));
+        asked.into_iter().for_each(&mut judge);
         let (probe, answered, refuted, known, polled) = (Some(probe), false, false, false, true);
         outcomes.extend(polls.into_iter().map(|time| Outcome {
             time,
@@ -451,7 +447,9 @@ fn analyse(packets: &[Packet], settings: &Settings, continuous: &Continuous, end
     let mut groups: BTreeMap<_, Vec<(Outcome, Target)>> = BTreeMap::new();
     for outcome in outcomes {
         let (host, port) = (Target::Host(outcome.destination), Target::Port(outcome.port));
-        groups.entry((outcome.source, outcome.probe, host)).or_default().push((outcome, port));
+        if !outcome.polled {
+            groups.entry((outcome.source, outcome.probe, host)).or_default().push((outcome, port));
+        }
         if outcome.probe != Some(Probe::Ack) {
             groups.entry((outcome.source, outcome.probe, port)).or_default().push((outcome, host));
         }
@@ -732,7 +730,7 @@ fn a_key_that_was_answered_before_makes_no_scan_but_counts_in_one_whenever_it_fa
     assert_eq!(whole.expect("a good plan").0.alerts.iter().map(Alert::count).collect::<Vec<_>>(), [8 + 3]);
 }
 
-/// Each key begins when the one before it is polled, so that they never fail together.
+/// Each key begins when the one before it is polled, so that they never fail together. Those are of one port.
 #[test]
 fn what_is_polled_counts_no_longer_until_it_is_tried_at_other_times() {
     #[derive(Clone, Copy, Debug)]
@@ -741,11 +739,14 @@ fn what_is_polled_counts_no_longer_until_it_is_tried_at_other_times() {
         Refused,
         Datagram,
     }
-    let packets = |how: How, distances: &[u64], apart: u64, is_same_port: bool| {
+    let packets = |how: How, distances: &[u64], apart: u64, is_same_port: bool, of_one_host: bool| {
         let mut packets: Vec<_> = (0..6_u64)
             .flat_map(|key| {
                 let mut time_ns = START + key * apart * SECOND;
-                let to = format!("10.0.0.2 {}", 1000 + key);
+                let to = match of_one_host {
+                    true => format!("10.0.0.2 {}", 1000 + key),
+                    false => format!("10.0.0.{} 80", 2 + key),
+                };
                 let tries = std::iter::once(&0).chain(distances).enumerate();
                 let tries = tries.map(|(number, distance)| {
                     time_ns += distance * SECOND;
@@ -764,8 +765,12 @@ fn what_is_polled_counts_no_longer_until_it_is_tried_at_other_times() {
         packets
     };
     let found = |how, distances: &[u64], apart, is_same_port| {
-        let scans = both(&packets(how, distances, apart, is_same_port), &case(2, 900, 100)).scans;
-        !scans.is_empty()
+        let is_found = |of_one_host| {
+            !both(&packets(how, distances, apart, is_same_port, of_one_host), &case(2, 900, 100)).scans.is_empty()
+        };
+        // Ports of one host are a scan however they are tried.
+        assert!(is_found(true), "{how:?} {distances:?}");
+        is_found(false)
     };
     for how in [How::Silent, How::Refused, How::Datagram] {
         assert!(!found(how, &[25, 25, 25], 45, false), "{how:?}");
@@ -782,6 +787,6 @@ fn what_is_polled_counts_no_longer_until_it_is_tried_at_other_times() {
     // By the same port once its flow is over.
     assert!(!found(How::Datagram, &[100, 100, 100], 250, true));
     // What is polled is not forgotten: it fails once.
-    let expected = both(&packets(How::Refused, &[200; 20], 45, false), &case(2, 900, 100));
+    let expected = both(&packets(How::Refused, &[200; 20], 45, false, false), &case(2, 900, 100));
     assert_eq!((expected.rejected, expected.scans.len()), (6, 2), "{expected:?}");
 }

@@ -101,6 +101,15 @@ pub(crate) fn polled(
     packets
 }
 
+/// The same with a port of one host for each host.
+pub(crate) fn on_one_host(mut packets: Vec<Packet>) -> Vec<Packet> {
+    for Packet { destination, destination_port, .. } in &mut packets {
+        let IpAddr::V4(host) = *destination else { continue };
+        (*destination, *destination_port) = (v4(1), 1000 + host.to_bits() as u16);
+    }
+    packets
+}
+
 /// A poller by SNMP with new ports: two more questions by the same one, a second apart, where there is no answer.
 pub(crate) fn snmp(dead: u32, live: u32, every_s: u64, rounds: u64) -> Vec<Packet> {
     let mut packets = Vec::new();
@@ -305,6 +314,9 @@ pub(crate) fn rows() -> Vec<Row> {
         ("nmap: 10 retries a second apart", true, tried_again(40, 11, 1000)),
         ("256 hosts by UDP, 50/s", true, udp_scan(256, 20)),
         ("256 hosts five times, 20 s each", true, repeated(256, 5, 20_000)),
+        ("60 hosts in a loop of a minute", true, polled(60, 445, 60_000, 5, |_, _| Silent)),
+        ("256 hosts in a loop of a minute", true, polled(256, 445, 60_000, 5, |_, _| Silent)),
+        ("100 ports in a loop of a minute", true, on_one_host(polled(100, 445, 60_000, 5, |_, _| Silent))),
         ("40 hosts by IPv6, 2/s, pages by IPv4, 2.5/s", true, by_v6_with_pages(40, 500, 400)),
         ("40 hosts by IPv6, 10/s, pages by IPv4, 20/s", true, by_v6_with_pages(40, 100, 50)),
     ];
