@@ -25,8 +25,9 @@
 //! 4, 8 the same source, destination, port; the upper four bits are the outcome: 0 a SYN that was unanswered, 1 one
 //! that was rejected, 2 to 12 a failed probe of a kind from 1 on. 14 means that one byte more stands there: 16 and the
 //! kind of a probe that was answered, 0 for a SYN; 32 and the kind of one that was judged early; 48 or 49 as 0 or 1 of
-//! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 128 and the kind of one that
-//! is polled from now on, 0 for a SYN; 64 and what stands there otherwise, for a key that may have been told before.
+//! a SYN that was told as answered; 50 or 51 likewise of one whose key was answered before; 128 and the kind of one
+//! that is polled from now on, 0 for a SYN; 64 and what stands there otherwise, for a key that may have been told
+//! before.
 //!
 //! Behind the time of a SYN of IPv6 that failed, or of IPv4 that was answered, a byte says how long before it was sent:
 //! so many 32nds of a second, or 127 if it is not known. 15 is no failure but the tunnel between this source and
