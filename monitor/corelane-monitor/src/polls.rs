@@ -2,11 +2,11 @@
 //!
 //! Load balancers, collectors of metrics and the like try a target that is down as regularly as one that is up. A key
 //! is polled when three distances in a row between its tries are [equal](EQUAL), each from [`SHORTEST`] to [`LONGEST`].
-//! Then its failure makes no scan of a port, as one of [`MOST`] in a file. Scanners try again about a second later, or
-//! each time in another order. One that runs in a loop is told by the ports of a host, or as it has more hosts than a
-//! poller. Retransmissions by kernels come from the port of the try, and are none.
+//! Then its failure makes no scan of a port; of a file at most [`MOST`] failures of a group are left out. Scanners try
+//! again about a second later, or each time in another order. One that runs in a loop is told by the ports of a host,
+//! or because it tries more hosts than a poller. Retransmissions by kernels come from the same port, and are no tries.
 
-/// So many hosts of one port are polled at most.
+/// A poller has at most so many hosts of one port: more are a scan of a file.
 pub(crate) const MOST: u64 = 100;
 /// The parts of a second in which distances are counted.
 pub(crate) const TICK_NS: u64 = 1_000_000_000 / 64;
