@@ -60,7 +60,7 @@ pub enum Content {
     /// An attempt or, if that is named, a probe was answered.
     Answered(Option<Probe>),
     /// An attempt or, if that is named, a probe that has failed is tried again and again at equal distances: it makes
-    /// no scan.
+    /// no scan of its port.
     Polled(Option<Probe>),
     /// The traffic of a source since its last report.
     Sent {

@@ -194,7 +194,7 @@ impl Attempt {
         Cadence((self.marks >> CADENCE) as u16)
     }
 
-    /// Whether it is [polled](crate::polls). Then its failure makes no scan.
+    /// Whether it is [polled](crate::polls). Then its failure makes no scan of its port.
     pub(crate) fn is_polled(&self) -> bool {
         self.cadence().is_polled()
     }

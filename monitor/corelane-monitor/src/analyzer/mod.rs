@@ -556,9 +556,9 @@ impl<A: Family> Tables<A> {
                     }
                     if probe.counts_hosts() {
                         common.outbox.push(A::state_report(tried, time_ns, Verdict::Failed(Failure::Unanswered)));
-                    }
-                    if entry.value.is_polled() && probe.counts_hosts() {
-                        common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
+                        if entry.value.is_polled() {
+                            common.outbox.push(A::state_report(tried, time_ns, Verdict::Polled));
+                        }
                     }
                 } else if entry.value.is_answered() {
                     if probe.has_port() {

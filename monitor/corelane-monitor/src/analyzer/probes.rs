@@ -30,7 +30,7 @@
 //! 6. A key of ARP has failed only if it was asked for again within [`AGAIN_NS`]. The answer goes to the one that asks,
 //!    and a tap that sees questions alone would take every router for a scanner. One that was answered does not ask
 //!    again so soon.
-//! 7. A key by UDP, ping or SCTP that is [polled](crate::polls), each time by another flow, makes no scan.
+//! 7. A key by UDP, ping or SCTP that is [polled](crate::polls), each time by another flow, makes no scan of its port.
 //!
 //! Memory: two bits in the flow of a UDP conversation, and one entry for each key that asked.
 //!
@@ -247,7 +247,7 @@ impl Probed {
         self.state == State::Answered
     }
 
-    /// Whether it has failed and is [polled](crate::polls). Then its failure makes no scan.
+    /// Whether it has failed and is [polled](crate::polls). Then its failure makes no scan of its port.
     pub(crate) fn is_polled(&self) -> bool {
         self.state == State::Failed && self.tries.is_polled()
     }
