@@ -37,7 +37,7 @@ use crate::twins::{self, twin};
 use corelane_net::decode::Tunnel;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// News of a scan.
@@ -161,6 +161,8 @@ pub(crate) struct Scans {
     crowded: BTreeMap<Key, ([u64; 2], u64)>,
     continuous: Continuous,
     groups: HashMap<Key, Group, HashKeys>,
+    /// Those of them that were alerted. Each takes less than the failures that it no longer has.
+    alerted: BTreeSet<Key>,
     answers: Answers,
     begun: Begun,
     /// How often twins were looked for in this step.
@@ -209,6 +211,7 @@ impl Scans {
             crowded: BTreeMap::new(),
             continuous: *continuous,
             groups: HashMap::with_hasher(HashKeys::random()),
+            alerted: BTreeSet::new(),
             answers: Answers::new(most_groups),
             begun: Begun::new((most_groups / 16).clamp(64, MOST_BEGUN)),
             looks: 0,
@@ -252,6 +255,7 @@ impl Scans {
         self.groups.clear();
         self.groups.extend(state.groups.into_iter().map(|(key, group)| (key, group.into_owned())));
         self.more = self.groups.values().map(Group::more).sum();
+        self.alerted = self.groups.iter().filter(|(_, group)| group.quiet.is_some()).map(|(key, _)| *key).collect();
         self.answers.restore(state.answers);
         self.begun.restore(state.begun);
         state.pending.into_iter().for_each(|report| self.report(report));
@@ -322,6 +326,7 @@ impl Scans {
         self.counted = counted;
         self.due.clear();
         self.more = 0;
+        self.alerted.clear();
         events.extend(self.groups.drain().filter_map(|(key, group)| group.ended(key)));
         give_out(events, news);
     }
@@ -527,6 +532,7 @@ impl Scans {
         group.failures = VecDeque::new();
         group.failed = Tally::default();
         group.quiet = Some(quiet);
+        self.alerted.insert(key);
         group.due = step_of(time_ns).saturating_add(self.continuous.suppress_s);
         self.due.entry(group.due).or_default().push(key);
         self.found[usize::from(key.1.is_some())] += 1;
@@ -600,7 +606,11 @@ impl Scans {
     fn remove(&mut self, key: Key, events: &mut Vec<ScanEvent>) {
         let Some(group) = self.groups.remove(&key) else { return };
         self.more -= group.more();
-        events.extend(group.ended(key));
+        let ended = group.ended(key);
+        if ended.is_some() {
+            self.alerted.remove(&key);
+        }
+        events.extend(ended);
     }
 
     /// If there are too many groups, gives up the older half of those that are not alerted, or of those that are, or of
@@ -648,7 +658,7 @@ impl Scans {
 
     /// Scans that were alerted and are only counted for now, in no order. Their count is that of the failures so far.
     pub(crate) fn going_on(&self) -> impl Iterator<Item = ScanEvent> {
-        self.groups.iter().filter_map(|(key, group)| group.event(*key, ScanState::Found))
+        self.alerted.iter().filter_map(|key| self.groups.get(key)?.event(*key, ScanState::Found))
     }
 
     /// The number of failures so far of a scan that was alerted, if it is only counted now.
