@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corelane_net::capture::{Options, Reader};
+use corelane_net::capture::{Options, ReadError, Reader};
 use rustix::process::Signal;
 
 use crate::net::inside;
@@ -16,10 +16,15 @@ fn send(numbers: std::ops::Range<u32>) {
 /// The packets of a capture.
 #[track_caller]
 fn packets(path: &Path) -> usize {
-    let mut reader = Reader::open(path, &Options::default()).unwrap();
+    whole(path).unwrap()
+}
+
+/// The same, or why it is not a whole one.
+fn whole(path: &Path) -> Result<usize, ReadError> {
+    let mut reader = Reader::open(path, &Options::default())?;
     let mut packets = 0;
-    while reader.read(1000, |_| packets += 1).unwrap() > 0 {}
-    packets
+    while reader.read(1000, |_| packets += 1)? > 0 {}
+    Ok(packets)
 }
 
 /// The captures of a folder by name.
@@ -43,6 +48,8 @@ fn each_run_has_a_copy_of_its_own_and_no_restart_empties_one() {
         send(0..10);
         first.wait_until_received(10);
         second.wait_until_received(10);
+        // They are counted before they are written.
+        wait_for("the copy of the first", || whole(&tee).is_ok_and(|packets| packets == 10).then_some(()));
         first.signal(Signal::KILL);
         drop(first);
         second.stop().code(0);
