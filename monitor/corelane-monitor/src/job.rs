@@ -88,10 +88,9 @@ impl Job {
         rings: Vec<S>,
         observer: Observer<'_, S::Error>,
     ) -> Result<(Report, Findings), PlanError> {
-        // Of the type that `run` is called with, mostly: each is compiled for its own.
-        let mut rings: Vec<_> = rings.into_iter().map(|ring| vec![ring]).collect();
+        let mut rings: Vec<_> = rings.into_iter().map(Some).collect();
         if rings.is_empty() {
-            rings.push(Vec::new());
+            rings.push(None);
         }
         crate::inspect::start(self, rings, observer)
     }

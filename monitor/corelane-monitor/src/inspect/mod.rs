@@ -83,6 +83,7 @@ mod records;
 mod share;
 mod stage;
 mod talk;
+mod tap;
 
 pub use collect::Found;
 pub(crate) use pipeline::start;

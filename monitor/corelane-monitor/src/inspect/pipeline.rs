@@ -1,13 +1,14 @@
 //! The stages of the second analysis as threads joined by queues, or one after the other.
 
 use super::Inspection;
-use super::collect::{Collector, Found, StepEnd};
+use super::collect::{Collector, StepEnd};
 use super::feed::{Credits, Feed, Marks};
 use super::item::{Frame, Item};
 use super::lines::Spares;
-use super::queues::{HARVESTS, channels, output};
+use super::queues::{HARVESTS, Out, channels, output};
 use super::share::{self, Inlet, Shares, sub_analysis};
 use super::stage::{ENOUGH, Harvest, Numbers, Stage};
+use super::tap::{Came, Ring, ring};
 use crate::continuous::Continuous;
 use crate::dispatch::{Dispatcher, Place};
 use crate::findings::Findings;
@@ -18,25 +19,30 @@ use crate::plan::{Pins, Plan, PlanError, Sharing};
 use crate::report::Report;
 use crate::run::Run;
 use crate::settings::Settings;
-use crate::source::{Progress, Silence, Source, read_ahead};
+use crate::source::{Progress, Source};
 use crate::steps::step_of;
 use corelane::spsc::{self, Consumer, Linked, Producer};
 use corelane_net::capture::{LinkType, Record};
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
 /// The most items that a stage takes at a time.
 const BATCH: usize = 256;
-/// Records that are read at a time.
-const READ: usize = 4096;
-
 /// Runs a job over the sources of each Dispatcher, usually one.
 pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
     job: &Job,
-    mut rings: Vec<I>,
-    observer: Observer<'_, S::Error>,
+    sources: Vec<I>,
+    Observer { progress, damage, found }: Observer<'_, S::Error>,
+) -> Result<(Report, Findings), PlanError> {
+    start_rings(job, sources.into_iter().map(|sources| ring(sources, damage)).collect(), progress, found)
+}
+
+fn start_rings(
+    job: &Job,
+    mut rings: Vec<Ring<'_>>,
+    progress: &Progress,
+    out: Out<'_>,
 ) -> Result<(Report, Findings), PlanError> {
     let Job { settings, plan, inspection, continuous } = job;
     let pins = &plan.pins()?;
@@ -44,15 +50,15 @@ pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
     let of_steps = continuous.as_ref().map(|_| Settings { counting: None, top: 0, ..settings.clone() });
     let settings = of_steps.as_ref().unwrap_or(settings);
     let stages = Stages { settings, continuous: continuous.as_ref(), inspection, plan, pins };
-    observer.progress.set(0, 0);
+    progress.set(0, 0);
     stages.as_dispatcher(|| match rings.pop() {
-        Some(sources) if rings.is_empty() && plan.analyzers == 0 => match stages.shares() {
-            true => Ok(stages.alone_with_slots(sources, observer)),
-            false => Ok(stages.alone(sources, observer)),
+        Some(ring) if rings.is_empty() && plan.analyzers == 0 => match stages.shares() {
+            true => Ok(stages.alone_with_slots(ring, progress, out)),
+            false => Ok(stages.alone(ring, progress, out)),
         },
         last => {
             rings.extend(last);
-            stages.run(rings, observer)
+            stages.run(rings, progress, out)
         }
     })
 }
@@ -82,18 +88,14 @@ impl Stages<'_> {
     }
 
     /// Runs the stages of several Dispatchers, each with sources and its share of the stages, and at least one.
-    fn run<I: IntoIterator<Item = S> + Send, S: Source>(
-        self,
-        rings: Vec<I>,
-        Observer { progress, damage, found: out }: Observer<'_, S::Error>,
-    ) -> Result<(Report, Findings), PlanError> {
+    fn run(self, rings: Vec<Ring<'_>>, progress: &Progress, out: Out<'_>) -> Result<(Report, Findings), PlanError> {
         let count = rings.len();
         let share = |ring: usize| ((self.plan.analyzers + count - 1 - ring) / count).max(1);
         let mut counts: Vec<_> = (0..count).map(share).collect();
         let run = &self.new_run();
         let (mut fronts, mut backs, mut from_dispatchers, mut harvests) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (ring, (sources, count)) in rings.into_iter().zip(&mut counts).enumerate() {
+        for (number, (ring, count)) in rings.into_iter().zip(&mut counts).enumerate() {
             let (creditor, credits) = Credits::new().map_err(PlanError::Queue)?;
             // Without a bound: at most one end for each packet on its way is in it.
             let (steps_in, steps) = spsc::linked::try_channel().map_err(PlanError::Queue)?;
@@ -111,9 +113,9 @@ impl Stages<'_> {
                 (Front::Items(Box::new(Feed::new(items, credits))), inlets.into_iter().map(Back::Items).collect())
             };
             *count = queues.len();
-            harvests.extend(queues.into_iter().enumerate().map(|(stage, queue)| (ring, stage, queue)));
-            backs.extend(inlets.into_iter().zip(senders).map(|(inlet, sender)| (ring, inlet, sender)));
-            fronts.push((sources, front, steps_in));
+            harvests.extend(queues.into_iter().enumerate().map(|(stage, queue)| (number, stage, queue)));
+            backs.extend(inlets.into_iter().zip(senders).map(|(inlet, sender)| (number, inlet, sender)));
+            fronts.push((ring, front, steps_in));
             from_dispatchers.push((steps, creditor));
         }
         // Set before the queues of the Dispatchers are closed; stages read it after they found theirs closed.
@@ -149,11 +151,11 @@ impl Stages<'_> {
                 self.pins.pin(last);
                 output(Collector::new(&counts, self.settings, self.continuous, spares), harvests, from_dispatchers, out)
             });
-            let dispatch = move |(sources, mut front, mut ends): (I, Front, Producer<StepEnd, Linked>)| {
+            let dispatch = move |(ring, mut front, mut ends): (Ring<'_>, Front, Producer<StepEnd, Linked>)| {
                 let _panic = OnPanic(broken);
                 // If the queue is closed the output stage has panicked, and the panic surfaces where it is joined.
-                let step_ended = |end| drop(ends.push(end));
-                let clock = self.dispatch(sources, run, &mut front, step_ended, progress, broken, damage);
+                let step_ended = &mut |end| drop(ends.push(end));
+                let clock = self.dispatch(ring, run, &mut front, step_ended, progress, broken);
                 (clock, front, ends)
             };
             let mut fronts = fronts.into_iter();
@@ -204,49 +206,42 @@ impl Stages<'_> {
 
     /// Runs the first stage. `told` gets the end of each step before any other stage hears of it. The result comes
     /// early if this or another Dispatcher is broken.
-    #[expect(clippy::too_many_arguments, reason = "what all Dispatchers share, and what each has")]
-    fn dispatch<S: Source>(
+    fn dispatch(
         self,
-        sources: impl IntoIterator<Item = S>,
+        ring: Ring<'_>,
         run: &Run,
         front: &mut Front,
-        step_ended: impl FnMut(StepEnd),
+        told: &mut dyn FnMut(StepEnd),
         progress: &Progress,
         broken: &AtomicBool,
-        damage: &dyn Fn(usize, S::Error),
     ) -> Clock {
-        let state = RefCell::new((self.dispatcher(run), front, step_ended));
-        read(
-            sources,
-            progress,
-            || {
-                if state.borrow().1.is_broken() {
+        let mut clock = self.dispatcher(run);
+        ring(&mut |tap| {
+            while !progress.is_stopped() {
+                if front.is_broken() {
                     broken.store(true, Relaxed);
                 }
-                broken.load(Relaxed)
-            },
-            damage,
-            |source| {
-                let (clock, front, step_ended) = &mut *state.borrow_mut();
+                if broken.load(Relaxed) {
+                    break;
+                }
                 let before = (clock.dispatcher.packets(), clock.dispatcher.bytes());
-                let read = match front {
-                    Front::Items(feed) => read_items(source, clock, &mut Fed { feed, told: step_ended, progress }),
-                    Front::Slots(shares, own) => read_slots(source, &mut clock.dispatcher, shares, &mut into(own)),
+                let came = match front {
+                    Front::Items(feed) => tap.items(&mut clock, &mut Fed { feed, told, progress }),
+                    Front::Slots(shares, own) => tap.slots(&mut clock.dispatcher, shares, &mut into(own)),
                 };
                 progress.add(clock.dispatcher.packets() - before.0, clock.dispatcher.bytes() - before.1);
-                read
-            },
-            |time_ns| {
-                let (clock, front, step_ended) = &mut *state.borrow_mut();
-                pass(clock, front, step_ended, progress, time_ns);
-            },
-        );
-        let (mut clock, front, mut step_ended) = state.into_inner();
+                match came {
+                    Came::Records => {}
+                    Came::Time(time_ns) => pass(&mut clock, front, told, progress, time_ns),
+                    Came::End => break,
+                }
+            }
+        });
         if let Front::Items(feed) = front
             && let Some(held) = &clock.held
         {
             progress.add(1, held.wire_len.into());
-            clock.finish(&mut Fed { feed, told: &mut step_ended, progress });
+            clock.finish(&mut Fed { feed, told, progress });
             feed.pause(clock.dispatcher.packets() + 1);
         }
         clock
@@ -263,86 +258,78 @@ impl Stages<'_> {
     }
 
     /// Runs the scan detector in this thread: all partitions are the Dispatcher's share.
-    fn alone_with_slots<S: Source>(
-        self,
-        sources: impl IntoIterator<Item = S>,
-        Observer { progress, damage, found: out }: Observer<'_, S::Error>,
-    ) -> (Report, Findings) {
+    fn alone_with_slots(self, ring: Ring<'_>, progress: &Progress, out: Out<'_>) -> (Report, Findings) {
         let (run, spares) = (self.new_run(), Spares::default());
         let mut shares = Shares::new(Sharing::Fixed, self.settings, &run, Vec::new());
         let mut dispatcher = Dispatcher::new(&run, self.settings);
         let mut collector = Collector::new(&[1], self.settings, None, &spares);
-        let each = |source: &mut S| {
-            let read = read_slots(source, &mut dispatcher, &mut shares, &mut |harvest| collector.add(0, 0, harvest));
-            progress.set(dispatcher.packets(), dispatcher.bytes());
-            read
-        };
-        read(sources, progress, || false, damage, each, |_| {});
+        ring(&mut |tap| {
+            let add = &mut |harvest| collector.add(0, 0, harvest);
+            while !progress.is_stopped() && tap.slots(&mut dispatcher, &mut shares, add) != Came::End {
+                progress.set(dispatcher.packets(), dispatcher.bytes());
+            }
+        });
         let result = shares.finish(dispatcher.max_time(), &mut |harvest| collector.add(0, 0, harvest));
         collector.finish(&[dispatcher], vec![Numbers::of_headers(result)], [None], out)
     }
 
     /// Runs all stages in this thread.
-    fn alone<S: Source>(
-        self,
-        sources: impl IntoIterator<Item = S>,
-        Observer { progress, damage, found: out }: Observer<'_, S::Error>,
-    ) -> (Report, Findings) {
+    fn alone(self, ring: Ring<'_>, progress: &Progress, out: Out<'_>) -> (Report, Findings) {
         let run = self.new_run();
         let spares = Spares::default();
         let stage = Stage::new(self.settings, self.continuous, self.inspection, &run, &spares);
         let collector = Collector::new(&[1], self.settings, self.continuous, &spares);
-        let alone = Alone { stage, collector, marks: Marks::default(), payload: self.inspection.payload, out };
-        let state = RefCell::new((self.dispatcher(&run), alone));
-        read(
-            sources,
-            progress,
-            || false,
-            damage,
-            |source| {
-                let (clock, alone) = &mut *state.borrow_mut();
-                let read = read_ahead(source, READ, |record| clock.offer(&record, alone));
-                alone.stage.pass(clock.dispatcher.packets() + 1);
-                alone.send();
+        let mut alone = Alone { stage, collector, marks: Marks::default(), payload: self.inspection.payload, out };
+        let mut clock = self.dispatcher(&run);
+        ring(&mut |tap| {
+            while !progress.is_stopped() {
+                let came = tap.alone(&mut clock, &mut alone);
                 progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
-                read
-            },
-            |time_ns| {
-                let (clock, alone) = &mut *state.borrow_mut();
-                if clock.pass(time_ns, alone) {
-                    // The next read may wait for long.
-                    alone.send();
+                match came {
+                    Came::Records => {}
+                    Came::Time(time_ns) => {
+                        if clock.pass(time_ns, &mut alone) {
+                            // The next read may wait for long.
+                            alone.send();
+                        }
+                    }
+                    Came::End => break,
                 }
-            },
-        );
-        let (mut clock, mut alone) = state.into_inner();
+            }
+        });
         clock.finish(&mut alone);
         progress.set(clock.dispatcher.packets(), clock.dispatcher.bytes());
-        let Alone { mut stage, mut collector, mut out, .. } = alone;
+        let Alone { mut stage, mut collector, out, .. } = alone;
         let Clock { dispatcher, .. } = clock;
         let numbers = stage.finish(dispatcher.packets(), dispatcher.max_time(), &mut |harvest| {
             collector.add(0, 0, harvest);
-            collector.drain(&mut out);
+            collector.drain(out);
         });
-        collector.drain(&mut out);
+        collector.drain(out);
         collector.finish(&[dispatcher], vec![numbers], [None], out)
     }
 }
 
 /// All stages in one thread.
-struct Alone<'a, F> {
+pub(super) struct Alone<'a, 'b> {
     stage: Stage<'a>,
     collector: Collector<'a>,
     marks: Marks,
     payload: bool,
-    out: F,
+    out: Out<'b>,
 }
 
-impl<F: FnMut(Found<'_>)> Alone<'_, F> {
+impl Alone<'_, '_> {
+    /// All packets before this number have come.
+    pub(super) fn pause(&mut self, number: u64) {
+        self.stage.pass(number);
+        self.send();
+    }
+
     /// Gives out what was found.
     fn send(&mut self) {
         self.stage.send(&mut |harvest| self.collector.add(0, 0, harvest));
-        self.collector.drain(&mut self.out);
+        self.collector.drain(self.out);
     }
 
     /// Takes the end of a step. The result is what the mark behind it brings.
@@ -357,13 +344,13 @@ impl<F: FnMut(Found<'_>)> Alone<'_, F> {
         let Alone { stage, collector, out, .. } = self;
         stage.mark(number, time_ns, snapshot, &mut |harvest| {
             collector.add(0, 0, harvest);
-            collector.drain(&mut *out);
+            collector.drain(*out);
         });
         lent.into_iter().for_each(|lent| stage.lend(&lent));
     }
 }
 
-impl<F: FnMut(Found<'_>)> Take for Alone<'_, F> {
+impl Take for Alone<'_, '_> {
     #[inline(always)]
     fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>) {
         if !self.payload {
@@ -469,13 +456,13 @@ impl Front {
 }
 
 /// Sends records to stages that decode them. `told` gets the end of each step first.
-struct Fed<'a, 'b, F> {
-    feed: &'a mut Feed,
-    told: &'b mut F,
+pub(super) struct Fed<'a, 'b> {
+    pub(super) feed: &'a mut Feed,
+    told: &'a mut (dyn FnMut(StepEnd) + 'b),
     progress: &'a Progress,
 }
 
-impl<F: FnMut(StepEnd)> Fed<'_, '_, F> {
+impl Fed<'_, '_> {
     fn end(&mut self, mut end: StepEnd) {
         if end.snapshot.is_some() {
             self.feed.ask(self.progress);
@@ -485,7 +472,7 @@ impl<F: FnMut(StepEnd)> Fed<'_, '_, F> {
     }
 }
 
-impl<F: FnMut(StepEnd)> Take for Fed<'_, '_, F> {
+impl Take for Fed<'_, '_> {
     #[inline(always)]
     fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>) {
         if let Some(end) = end {
@@ -502,36 +489,8 @@ impl<F: FnMut(StepEnd)> Take for Fed<'_, '_, F> {
     }
 }
 
-/// Reads some records for stages that decode them.
-#[inline]
-fn read_items<S: Source>(
-    source: &mut S,
-    clock: &mut Clock,
-    fed: &mut Fed<'_, '_, impl FnMut(StepEnd)>,
-) -> Result<usize, S::Error> {
-    fed.feed.records_in(source.memory());
-    let read = read_ahead(source, READ, |record| clock.offer(&record, fed));
-    fed.feed.pause(clock.dispatcher.packets() + 1);
-    read
-}
-
-/// Reads and decodes some records.
-#[inline]
-fn read_slots<S: Source>(
-    source: &mut S,
-    dispatcher: &mut Dispatcher,
-    shares: &mut Shares,
-    out: &mut impl FnMut(Harvest),
-) -> Result<usize, S::Error> {
-    let read = source.read(shares.read(), |record| {
-        dispatcher.record(&record, |partition, slot| shares.push(partition, slot));
-    });
-    shares.after_read(read.as_ref().map_or(0, |&records| records), out);
-    read
-}
-
 /// Time passes for all stages of a Dispatcher, though no packet came.
-fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), progress: &Progress, time_ns: u64) {
+fn pass(clock: &mut Clock, front: &mut Front, told: &mut dyn FnMut(StepEnd), progress: &Progress, time_ns: u64) {
     // For slots it does not.
     if let Front::Items(feed) = front {
         clock.pass(time_ns, &mut Fed { feed, told, progress });
@@ -539,7 +498,7 @@ fn pass(clock: &mut Clock, front: &mut Front, told: &mut impl FnMut(StepEnd), pr
 }
 
 /// What follows a clock: the packets that it believes, and the ends of steps.
-trait Take {
+pub(super) trait Take {
     /// The next packet; `end` is set if a step has ended before it.
     fn take(&mut self, dispatcher: &mut Dispatcher, record: &Record<'_>, end: Option<StepEnd>);
 
@@ -548,8 +507,8 @@ trait Take {
 }
 
 /// The Dispatcher, and what the ends of steps need of it.
-struct Clock {
-    dispatcher: Dispatcher,
+pub(super) struct Clock {
+    pub(super) dispatcher: Dispatcher,
     /// The packet that waits until its time is believed.
     held: Option<Held>,
     /// The seconds between two snapshots.
@@ -569,7 +528,7 @@ struct Held {
 impl Clock {
     /// Gives a record to `taker`, behind the one that waits; or lets it wait.
     #[inline(always)]
-    fn offer(&mut self, record: &Record<'_>, taker: &mut impl Take) {
+    pub(super) fn offer(&mut self, record: &Record<'_>, taker: &mut impl Take) {
         if self.held.is_some() {
             self.release(record.time_ns, taker);
         }
@@ -636,35 +595,6 @@ impl Clock {
     }
 }
 
-/// Reads all sources to their ends, or until `progress` says stop. `pass` hears of time that passes without records.
-fn read<S: Source>(
-    sources: impl IntoIterator<Item = S>,
-    progress: &Progress,
-    mut is_broken: impl FnMut() -> bool,
-    damage: &dyn Fn(usize, S::Error),
-    mut read: impl FnMut(&mut S) -> Result<usize, S::Error>,
-    mut pass: impl FnMut(u64),
-) {
-    for (number, mut source) in sources.into_iter().enumerate() {
-        loop {
-            if progress.is_stopped() || is_broken() {
-                return;
-            }
-            match read(&mut source) {
-                Ok(0) => match source.silence() {
-                    Silence::Pause { time_ns } => pass(time_ns),
-                    Silence::End { time_ns } => {
-                        time_ns.into_iter().for_each(&mut pass);
-                        break;
-                    }
-                },
-                Ok(_) => {}
-                Err(error) => damage(number, error),
-            }
-        }
-    }
-}
-
 /// Runs the second stage until its queue is drained.
 fn application(
     mut stage: Stage<'_>,
@@ -696,6 +626,7 @@ fn into(queue: &mut Producer<Harvest>) -> impl FnMut(Harvest) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tap::READ;
     use super::*;
     use corelane_net::capture::{ReadError, Reader};
     use corelane_net::synth::{self, Config};
@@ -735,8 +666,8 @@ mod tests {
             let inspection = &Inspection { payload: false, ..Inspection::default() };
             let stages = Stages { settings, continuous: None, inspection, plan, pins: &Pins::new(&[]).unwrap() };
             let (mut front, broken) = (Front::Slots(Box::new(shares), harvests), AtomicBool::new(false));
-            let damage = &|_, error| panic!("{error}");
-            stages.dispatch([source], &run, &mut front, |_| {}, &Progress::new(), &broken, damage);
+            let ring = ring([source], &|_, error| panic!("{error}"));
+            stages.dispatch(ring, &run, &mut front, &mut |_| {}, &Progress::new(), &broken);
             assert_eq!(reads, expected, "{sub_panics} {main_panics}");
         }
     }

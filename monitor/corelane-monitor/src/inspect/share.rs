@@ -215,7 +215,7 @@ impl Shares {
     }
 
     /// `records` more records have been read, and the next may take long to come.
-    pub(super) fn after_read(&mut self, records: usize, out: &mut impl FnMut(Harvest)) {
+    pub(super) fn after_read(&mut self, records: usize, out: &mut dyn FnMut(Harvest)) {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(false);
         Harvest::send(self.own.take_reports(), out);
@@ -312,7 +312,7 @@ impl Shares {
     }
 
     /// The capture is over: closes the outlets, and finishes the Dispatcher's own share.
-    pub(super) fn finish(mut self, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
+    pub(super) fn finish(mut self, max_time: u64, out: &mut dyn FnMut(Harvest)) -> PartialResult {
         (0..=self.own_number()).for_each(|owner| self.send(owner));
         self.receive(true);
         self.outlets.clear();
@@ -325,7 +325,7 @@ pub(super) fn sub_analysis(
     settings: &Settings,
     run: &Run,
     inlet: Inlet,
-    out: &mut impl FnMut(Harvest),
+    out: &mut dyn FnMut(Harvest),
     max_time: impl FnOnce() -> u64,
 ) -> PartialResult {
     let mut inlets = Select::new();
@@ -369,7 +369,7 @@ pub(super) fn sub_analysis(
     finish(analyzer, max_time(), out)
 }
 
-fn finish(mut analyzer: SubAnalyzer, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
+fn finish(mut analyzer: SubAnalyzer, max_time: u64, out: &mut dyn FnMut(Harvest)) -> PartialResult {
     let result = analyzer.finish_sending(max_time, &mut |reports| Harvest::send(reports, out));
     Harvest::send(analyzer.take_reports(), out);
     result

@@ -51,7 +51,7 @@ pub(crate) struct Harvest {
 
 impl Harvest {
     /// Gives `out` reports, in harvests that have nothing else.
-    pub(super) fn send(mut reports: Drain<'_, StateReport>, out: &mut impl FnMut(Harvest)) {
+    pub(super) fn send(mut reports: Drain<'_, StateReport>, out: &mut dyn FnMut(Harvest)) {
         while reports.len() > 0 {
             out(Harvest { reports: reports.by_ref().take(TOGETHER).collect(), ..Harvest::default() });
         }
@@ -123,7 +123,7 @@ impl Scanner {
         }
     }
 
-    fn finish(&mut self, max_time: u64, out: &mut impl FnMut(Harvest)) -> PartialResult {
+    fn finish(&mut self, max_time: u64, out: &mut dyn FnMut(Harvest)) -> PartialResult {
         match self {
             Scanner::Whole(analyzer) => analyzer.finish_sending(max_time, &mut |reports| Harvest::send(reports, out)),
             Scanner::Stepped(detector) => {
@@ -305,7 +305,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Follows the orders, and leaves none. Gives out what was found whenever there is [`ENOUGH`].
-    pub(super) fn follow(&mut self, items: &mut Vec<Item>, out: &mut impl FnMut(Harvest)) {
+    pub(super) fn follow(&mut self, items: &mut Vec<Item>, out: &mut dyn FnMut(Harvest)) {
         self.fetch(items);
         for item in items.drain(..) {
             match item {
@@ -486,7 +486,7 @@ impl<'a> Stage<'a> {
 
     /// Time passes, before the packet of this number. What ends then may be all that there is, so lines are given out
     /// whenever there are [`ENOUGH`].
-    pub(super) fn mark(&mut self, number: u64, time_ns: u64, snapshot: bool, out: &mut impl FnMut(Harvest)) {
+    pub(super) fn mark(&mut self, number: u64, time_ns: u64, snapshot: bool, out: &mut dyn FnMut(Harvest)) {
         self.send_snapshots(out);
         self.marked = number;
         self.has_passed = true;
@@ -513,7 +513,7 @@ impl<'a> Stage<'a> {
     }
 
     /// All steps before this time are over: what is due in them expires, step by step.
-    fn end_steps(&mut self, number: u64, begun_ns: u64, out: &mut impl FnMut(Harvest)) {
+    fn end_steps(&mut self, number: u64, begun_ns: u64, out: &mut dyn FnMut(Harvest)) {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         let Scanner::Stepped(detector) = &mut self.scans else { return };
@@ -576,7 +576,7 @@ impl<'a> Stage<'a> {
         number: u64,
         step: u64,
         reported: Key,
-        out: &mut impl FnMut(Harvest),
+        out: &mut dyn FnMut(Harvest),
         mut act: impl FnMut(&mut Partition<Talk>, &mut Records<'_>),
     ) {
         let spares = self.spares;
@@ -611,7 +611,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Gives out what was found so far; last of all how far the stage has come.
-    pub(super) fn send(&mut self, out: &mut impl FnMut(Harvest)) {
+    pub(super) fn send(&mut self, out: &mut dyn FnMut(Harvest)) {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         Harvest::send(self.scans.take_reports(), out);
@@ -627,14 +627,14 @@ impl<'a> Stage<'a> {
     }
 
     /// Gives out all numbers that were asked for, before it says that it has passed where they were.
-    fn send_snapshots(&mut self, out: &mut impl FnMut(Harvest)) {
+    fn send_snapshots(&mut self, out: &mut dyn FnMut(Harvest)) {
         if !self.snapshots.is_empty() {
             self.send(out);
         }
     }
 
     /// The capture is over, after so many packets: gives out all that is left to be found.
-    pub(super) fn finish(&mut self, packets: u64, max_time: u64, out: &mut impl FnMut(Harvest)) -> Numbers {
+    pub(super) fn finish(&mut self, packets: u64, max_time: u64, out: &mut dyn FnMut(Harvest)) -> Numbers {
         self.v4.process(&mut self.scans);
         self.v6.process(&mut self.scans);
         self.send_snapshots(out);
