@@ -1,9 +1,10 @@
 //! The files of runs that follow each other, or are there at the same time.
 
+use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corelane_net::capture::{Options, ReadError, Reader};
+use corelane_net::capture::{Options, Reader};
 use rustix::process::Signal;
 
 use crate::net::inside;
@@ -20,7 +21,7 @@ fn packets(path: &Path) -> usize {
 }
 
 /// The same, or why it is not a whole one.
-fn whole(path: &Path) -> Result<usize, ReadError> {
+fn whole(path: &Path) -> Result<usize, Box<dyn Error>> {
     let mut reader = Reader::open(path, &Options::default())?;
     let mut packets = 0;
     while reader.read(1000, |_| packets += 1)? > 0 {}

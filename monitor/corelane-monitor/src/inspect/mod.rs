@@ -70,6 +70,7 @@
 //! | `lines.rs`, `merge.rs` | events and their order |
 //! | `collect.rs` | the output stage's work: events and scans in one order, and the report |
 //! | `pipeline.rs`, `queues.rs` | stages as threads or in one thread; queues |
+//! | `tap.rs` | reading: all that is compiled for the type of a source |
 //! | `share.rs` | stages that get slots; moves of partitions |
 
 mod collect;
