@@ -74,6 +74,8 @@ const ANSWERED: u64 = 2;
 const REJECTED: u64 = 3;
 /// … the same.
 const UNANSWERED: u64 = 4;
+/// Added to the state of one that has failed: it was answered afterwards.
+const AND_OPEN: u64 = 2;
 /// The bits of these.
 const STATE: u64 = 7;
 /// The key was answered before.
@@ -178,11 +180,25 @@ impl Attempt {
 
     /// The failure and its time, if the attempt has failed.
     pub(crate) fn failed(&self) -> Option<(Failure, u64)> {
+        const REJECTED_AND_OPEN: u64 = REJECTED + AND_OPEN;
+        const UNANSWERED_AND_OPEN: u64 = UNANSWERED + AND_OPEN;
         match self.state() {
-            REJECTED => Some((Failure::Rejected, self.time)),
-            UNANSWERED => Some((Failure::Unanswered, self.time)),
+            REJECTED | REJECTED_AND_OPEN => Some((Failure::Rejected, self.time)),
+            UNANSWERED | UNANSWERED_AND_OPEN => Some((Failure::Unanswered, self.time)),
             _ => None,
         }
+    }
+
+    /// An answer comes, if it has failed: too late to count, but it is open.
+    fn open_afterwards(&mut self) {
+        if matches!(self.state(), REJECTED | UNANSWERED) {
+            self.set(self.state() + AND_OPEN);
+        }
+    }
+
+    /// Whether it was answered when it had failed.
+    pub(crate) fn was_open_afterwards(&self) -> bool {
+        self.state() > UNANSWERED
     }
 
     /// The time from the SYN of a failed one to its failure.
@@ -296,6 +312,9 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         return if is_other { Step::Nothing } else { attempt.fail(Failure::Rejected, time) };
     }
     if !attempt.is_open() {
+        if event == Event::SynAck {
+            attempt.open_afterwards();
+        }
         let has_failed = event == Event::Syn && !attempt.is_answered();
         return if has_failed { attempt.try_again(time, slot.ports().0, continuous) } else { Step::Nothing };
     }
@@ -306,7 +325,11 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
             attempt.try_again(time, slot.ports().0, continuous);
             return failed;
         }
-        return attempt.fail(Failure::Unanswered, deadline);
+        let failed = attempt.fail(Failure::Unanswered, deadline);
+        if event == Event::SynAck {
+            attempt.open_afterwards();
+        }
+        return failed;
     }
     match event {
         Event::Rst => attempt.fail(Failure::Rejected, time),

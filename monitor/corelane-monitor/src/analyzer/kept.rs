@@ -78,7 +78,7 @@ impl Trials {
         }
     }
 
-    /// That it was answered, and that it failed: both, if it failed later.
+    /// That it was answered, and that it failed: both, if one was later.
     fn of_attempt(&self, mut attempt: Attempt) -> [Option<(u64, Outcome)>; 2] {
         let opened = attempt.is_open().then(|| attempt.time());
         attempt.finish(&self.settings, self.max_time);
@@ -91,7 +91,8 @@ impl Trials {
                 (opened, Outcome::Unanswered)
             }
         });
-        [attempt.was_answered().then_some((time_ns, Outcome::Answered)), failed]
+        let is_answered = attempt.was_answered() || attempt.was_open_afterwards();
+        [is_answered.then_some((time_ns, Outcome::Answered)), failed]
     }
 
     /// Whether attempts that were answered may be missing.

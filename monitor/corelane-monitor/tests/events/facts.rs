@@ -105,7 +105,8 @@ fn what_a_scan_found_open_is_what_answered() {
     let (sweep, _) = facts("sweep", &read("scan-network-sweep.pcap"));
     let hosts = [
         ("192.168.10.10", vec![80, 443]),
-        ("192.168.10.100", vec![21, 80]),
+        // 1026 refuses at first, and is open later for data of FTP.
+        ("192.168.10.100", vec![21, 80, 1026]),
         ("192.168.10.11", vec![22, 80, 443, 3011]),
     ];
     assert_eq!(open(&sweep), hosts.map(|(host, ports)| (host.to_owned(), ports)).into());
@@ -257,6 +258,24 @@ fn facts_of_packets(name: &str, settings: &Settings, packets: Vec<Packet>) -> (F
     let timed = (1_700_000_000_000..).map(|ms: u64| ms * 1_000_000).zip(packets);
     let timed: Vec<_> = timed.map(|(time_ns, packet)| Packet { time_ns, ..packet }).collect();
     facts_of(name, settings, || Capture::of(&timed))
+}
+
+/// `top` lists each answer, too.
+#[test]
+fn a_port_that_answers_after_it_failed_was_open() {
+    for back in [Some(Some(RST | ACK)), None] {
+        let mut timed: Vec<Packet> = probes(1..401, Some(SYN), back);
+        let before = timed.len();
+        timed.extend(probes([7, 300], Some(SYN), Some(Some(SYN | ACK))));
+        for (ms, packet) in timed.iter_mut().enumerate() {
+            // The second time, the first was given up.
+            packet.time_ns = (1_700_000_000_000 + ms as u64 + if ms < before { 0 } else { 10_000 }) * 1_000_000;
+        }
+        let (facts, _) = facts_of("afterwards", &Settings::default(), || Capture::of(&timed));
+        let details = &facts.stories[0].details;
+        let open: Vec<u16> = details.open.iter().map(|opened| opened.port.number).collect();
+        assert_eq!((details.failed, details.answered, open), (400, 2, vec![7, 300]), "{back:?}");
+    }
 }
 
 /// The ports 1 to 400 fail by TCP and UDP, and these answer: less than one of five, or UDP makes no scan.
