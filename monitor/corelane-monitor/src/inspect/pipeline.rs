@@ -29,6 +29,7 @@ use std::thread;
 
 /// The most items that a stage takes at a time.
 const BATCH: usize = 256;
+
 /// Runs a job over the sources of each Dispatcher, usually one.
 pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
     job: &Job,
@@ -38,6 +39,7 @@ pub(crate) fn start<I: IntoIterator<Item = S> + Send, S: Source>(
     start_rings(job, sources.into_iter().map(|sources| ring(sources, damage)).collect(), progress, found)
 }
 
+/// The same, whatever the type of the sources is.
 fn start_rings(
     job: &Job,
     mut rings: Vec<Ring<'_>>,
