@@ -72,10 +72,11 @@ const OPEN: u64 = 1;
 const ANSWERED: u64 = 2;
 /// … `time` is that of the failure …
 const REJECTED: u64 = 3;
-/// … the same.
+/// … the same …
 const UNANSWERED: u64 = 4;
-/// Added to the state of one that has failed: it was answered afterwards.
-const AND_OPEN: u64 = 2;
+/// … and these, of which an answer came afterwards.
+const REJECTED_AND_OPEN: u64 = 5;
+const UNANSWERED_AND_OPEN: u64 = 6;
 /// The bits of these.
 const STATE: u64 = 7;
 /// The key was answered before.
@@ -180,8 +181,6 @@ impl Attempt {
 
     /// The failure and its time, if the attempt has failed.
     pub(crate) fn failed(&self) -> Option<(Failure, u64)> {
-        const REJECTED_AND_OPEN: u64 = REJECTED + AND_OPEN;
-        const UNANSWERED_AND_OPEN: u64 = UNANSWERED + AND_OPEN;
         match self.state() {
             REJECTED | REJECTED_AND_OPEN => Some((Failure::Rejected, self.time)),
             UNANSWERED | UNANSWERED_AND_OPEN => Some((Failure::Unanswered, self.time)),
@@ -189,16 +188,21 @@ impl Attempt {
         }
     }
 
-    /// An answer comes, if it has failed: too late to count, but it is open.
-    fn open_afterwards(&mut self) {
-        if matches!(self.state(), REJECTED | UNANSWERED) {
-            self.set(self.state() + AND_OPEN);
+    /// A packet of one that is decided: a SYN tries one again that has failed; an answer is too late to count, but shows
+    /// that the port is open.
+    fn afterwards(&mut self, event: Event, slot: &Slot, continuous: Option<&Continuous>) -> Step {
+        match (event, self.state()) {
+            (Event::Syn, _) => return self.try_again(slot.time_ns(), slot.ports().0, continuous),
+            (Event::SynAck, REJECTED) => self.set(REJECTED_AND_OPEN),
+            (Event::SynAck, UNANSWERED) => self.set(UNANSWERED_AND_OPEN),
+            _ => {}
         }
+        Step::Nothing
     }
 
     /// Whether it was answered when it had failed.
     pub(crate) fn was_open_afterwards(&self) -> bool {
-        self.state() > UNANSWERED
+        matches!(self.state(), REJECTED_AND_OPEN | UNANSWERED_AND_OPEN)
     }
 
     /// The time from the SYN of a failed one to its failure.
@@ -312,23 +316,12 @@ pub(crate) fn step<K: Key, A: Copy + Default + Zeroable>(
         return if is_other { Step::Nothing } else { attempt.fail(Failure::Rejected, time) };
     }
     if !attempt.is_open() {
-        if event == Event::SynAck {
-            attempt.open_afterwards();
-        }
-        let has_failed = event == Event::Syn && !attempt.is_answered();
-        return if has_failed { attempt.try_again(time, slot.ports().0, continuous) } else { Step::Nothing };
+        return attempt.afterwards(event, slot, continuous);
     }
     let deadline = attempt.deadline(settings);
     if time >= deadline {
-        if event == Event::Syn {
-            let failed = attempt.fail(Failure::Unanswered, deadline);
-            attempt.try_again(time, slot.ports().0, continuous);
-            return failed;
-        }
         let failed = attempt.fail(Failure::Unanswered, deadline);
-        if event == Event::SynAck {
-            attempt.open_afterwards();
-        }
+        attempt.afterwards(event, slot, continuous);
         return failed;
     }
     match event {
