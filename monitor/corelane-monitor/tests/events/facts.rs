@@ -203,9 +203,9 @@ fn planted_scans_have_their_stories() {
 
 #[test]
 fn conversations_of_all_kinds_and_many_hosts_stay_within_the_page() {
-    let traffic = Conversations { seed: 1, conversations: 8_000, trouble: 20, spoofed: 8_000 };
+    let traffic = Conversations { seed: 1, conversations: 20_000, trouble: 20, spoofed: 20_000 };
     let (talked, _) = facts("conversations", &traffic.capture());
-    assert!(talked.more_conversations > 4_000, "{}", talked.more_conversations);
+    assert!(talked.more_conversations > 10_000, "{}", talked.more_conversations);
     let config =
         Config { packets: 200_000, hosts: 100_000, vertical_scans: 200, horizontal_scans: 200, ..Config::default() };
     let (many, _) = facts("hosts", &synth::capture(config).expect("a configuration"));

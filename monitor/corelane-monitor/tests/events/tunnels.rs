@@ -37,7 +37,7 @@ fn frames(file: &Path) -> Vec<Owned> {
 /// The beginning of it, where it has all that the long captures have.
 fn begun(file: &Path) -> Vec<Owned> {
     let mut frames = frames(file);
-    frames.truncate(2000);
+    frames.truncate(5000);
     frames
 }
 
@@ -215,6 +215,13 @@ fn events(run: &Run) -> Vec<Value> {
     events
 }
 
+/// Tells of the first event that is another.
+#[track_caller]
+fn assert_same(found: &[Value], expected: &[Value], what: &str) {
+    let first = found.iter().zip(expected).find(|(found, expected)| found != expected);
+    assert!(first.is_none() && found.len() == expected.len(), "{what}: {first:?}");
+}
+
 /// The report, without lengths and what counts tunnels.
 fn report(run: &Run) -> Report {
     let report = run.report();
@@ -271,9 +278,7 @@ fn a_capture_of_any_link_type_gives_the_same_events() {
         for (number, dress) in dresses().iter().enumerate() {
             let found = run(&bare.iter().map(|frame| dressed(frame, dress)).collect::<Vec<_>>(), &OPENED(), number % 3);
             let name = file.display();
-            let found_events = events(&found);
-            let first = found_events.iter().zip(&expected_events).find(|(found, expected)| found != expected);
-            assert!(first.is_none() && found_events.len() == expected_events.len(), "{name} as {dress:x?}: {first:?}");
+            assert_same(&events(&found), &expected_events, &format!("{name} as {dress:x?}"));
             let tunnels = |run: &Run| run.report.tunnels.map(|tunnels| tunnels.opened);
             assert_eq!(tunnels(&found), tunnels(&expected), "{name} as {dress:x?}");
             assert_eq!(report(&found), report(&expected), "{name} as {dress:x?}");
@@ -295,9 +300,7 @@ fn a_wrapped_capture_gives_the_events_of_the_bare_one() {
         let check = |frames: &[Owned], how: &str, depth: u64, analyzers: usize| {
             let found = run(frames, &OPENED(), analyzers);
             let name = file.display();
-            let found_events = events(&found);
-            let first = found_events.iter().zip(&expected_events).find(|(found, expected)| found != expected);
-            assert!(first.is_none() && found_events.len() == expected_events.len(), "{name} in {how}: {first:?}");
+            assert_same(&events(&found), &expected_events, &format!("{name} in {how}"));
             assert_eq!(report(&found), report(&expected), "{name} in {how}");
             let sources = [Records(frames.to_vec(), 0)];
             let plan = plan(analyzers, 64);

@@ -22,11 +22,12 @@ pub(crate) fn quick<N>(quick: N, whole: N) -> N {
     if std::env::var_os("CORELANE_QUICK_MODELS").is_some() { quick } else { whole }
 }
 
-/// Explores a model with at most so many preemptions an execution; for the gate at most two. The items of each
-/// execution are dropped, once.
+/// Explores a model with at most so many preemptions an execution; for the gate at most three, and two where that takes
+/// ten times as long. The items of each execution are dropped, once.
 pub(crate) fn explore_with(barrier: Barrier, preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    let preemptions = preemptions.min(quick(2, usize::MAX));
+    let most = if barrier == Barrier::ReadModifyWrite { 2 } else { 3 };
+    let preemptions = preemptions.min(quick(most, usize::MAX));
     builder.preemption_bound = Some(preemptions);
     builder.max_branches = 5_000;
     let count = Arc::new(AtomicUsize::new(0));
