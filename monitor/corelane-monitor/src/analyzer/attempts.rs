@@ -188,8 +188,8 @@ impl Attempt {
         }
     }
 
-    /// A packet of one that is decided: a SYN tries one again that has failed; an answer is too late to count, but shows
-    /// that the port is open.
+    /// A packet of one that is decided: a SYN tries one again that has failed; an answer is too late to count, but
+    /// shows that the port is open.
     fn afterwards(&mut self, event: Event, slot: &Slot, continuous: Option<&Continuous>) -> Step {
         match (event, self.state()) {
             (Event::Syn, _) => return self.try_again(slot.time_ns(), slot.ports().0, continuous),
