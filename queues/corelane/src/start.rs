@@ -1,10 +1,11 @@
-//! Where indices, counts and versions start: at 0. With `--cfg corelane_wrap`, for tests, all of them start just below
-//! the end of their range, so that every suite passes over it, in debug builds with checks of overflow.
+//! Where indices, counts and versions start: at 0. With debug assertions all of them start just below the end of their
+//! range, so that every test passes over it, with checks of overflow.
 //!
-//! Not among them: numbers that users are told (of workers, of [`Stats`](crate::spsc::Stats)), and counts that do not
-//! wrap around (of handles, of what sleeps, of bytes).
+//! Not among them: positions of `spsc`, as what lies side by side depends on them, for which tests choose a start;
+//! numbers that users are told (of workers, of [`Stats`](crate::spsc::Stats)); and counts that do not wrap around (of
+//! handles, of what sleeps, of bytes).
 
-const BELOW: u32 = if cfg!(corelane_wrap) { 3 } else { 0 };
+const BELOW: u32 = if cfg!(debug_assertions) { 3 } else { 0 };
 
 /// Of a `usize`.
 pub(crate) const START: usize = 0_usize.wrapping_sub(BELOW as usize);

@@ -6,7 +6,6 @@ use crate::end::Control;
 use crate::error::ChannelError;
 use crate::spsc::design::{Design, Request};
 use crate::spsc::stats::{NoStats, Recorder};
-use crate::start::START;
 use crate::wait::{Adaptive, Strategy};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -29,8 +28,8 @@ pub struct Options<O = crate::spsc::lane::Tuning, W = Adaptive, S = NoStats> {
     pub(in crate::spsc) tuning: O,
     pub(in crate::spsc) wait: W,
     pub(in crate::spsc) compact: bool,
-    /// [`START`](crate::start::START) unless it is set.
-    pub(in crate::spsc) start: Option<usize>,
+    /// Where the indices start.
+    pub(in crate::spsc) start: usize,
     stats: PhantomData<S>,
 }
 
@@ -67,7 +66,7 @@ impl<O, W, S> Options<O, W, S> {
     /// Lets the indices start here instead of at 0, so that a test reaches their wrap-around.
     #[doc(hidden)]
     pub fn start_at(mut self, index: usize) -> Self {
-        self.start = Some(index);
+        self.start = index;
         self
     }
 }
@@ -116,8 +115,8 @@ pub fn any_channel<T: Send, D: Design<T>, W: Strategy, S: Recorder>(
         return Err(ChannelError::TooLarge);
     }
     let control = Control::new();
-    let start = options.start.unwrap_or(START);
-    let request = Request { capacity, compact: options.compact, tuning: &options.tuning, control, start };
+    let request =
+        Request { capacity, compact: options.compact, tuning: &options.tuning, control, start: options.start };
     // Before there is a queue: the clone of a user's strategy may panic.
     let wait = options.wait.clone();
     let (producer, consumer) = D::create(request)?;

@@ -98,7 +98,6 @@ use super::stats::Recorder;
 use crate::end::Control;
 use crate::error::ChannelError;
 use crate::mem::segments::Pool;
-use crate::start::START;
 use crate::sync::{AtomicPtr, AtomicUsize, Padded, Relaxed, UnsafeCell};
 use crate::wait::Strategy;
 use body::{Body, EMPTY, PopSide, PushSide, UNLIMITED, Word, first_word, header, last_word, run_end};
@@ -207,7 +206,7 @@ pub fn channel_with<W: Strategy, S: Recorder>(
     let bytes = words.checked_mul(size_of::<Word>()).ok_or(ChannelError::TooLarge)?;
     let pool = Pool::new(bytes, cached.unwrap_or(CACHED))?;
     let segment = pool.allocate_touched()?;
-    let start = options.start.unwrap_or(START);
+    let start = options.start;
     let release_every = if limit == UNLIMITED { UNLIMITED } else { limit / 8 };
     let body = Body {
         pool,
