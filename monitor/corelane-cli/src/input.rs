@@ -335,7 +335,8 @@ fn open(path: &Path, mode: ReadMode, watch: &Watch) -> Result<Reader, OpenError>
             Reader::from_read(Watched { file, watch: watch.clone() }, Some(facts.len()), &options)
         }
         // SAFETY: the user has asked for it by `--mmap`, whose help says that no process may change or shorten the
-        // files meanwhile. The program itself writes to none of its inputs: `Outputs::create` refuses that.
+        // files meanwhile, and it is the user who says where our standard output goes. To no other name of an input
+        // does the program write: `outputs::check` refuses that.
         ReadMode::Map => unsafe { Reader::open_mapped(path) },
     }
 }

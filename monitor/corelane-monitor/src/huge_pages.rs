@@ -13,7 +13,7 @@
 //!    table.
 
 use bytemuck::Zeroable;
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapRaw};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -30,8 +30,8 @@ const SMALLEST: usize = 8 << 10;
 pub(crate) struct Pool(Arc<Mutex<Chunks>>);
 
 struct Chunks {
-    /// Mapped until the pool and all its blocks are gone.
-    maps: Vec<MmapMut>,
+    /// Mapped until the pool and all its blocks are gone. Raw, as a slice of a map would be one of its blocks too.
+    maps: Vec<MmapRaw>,
     /// The address of the last chunk's unused part, and its bytes in `left`.
     next: usize,
     left: usize,
@@ -98,7 +98,7 @@ impl Chunks {
 
     /// Maps a chunk for at least so many bytes.
     fn map(&mut self, bytes: usize) -> Option<()> {
-        let mut map = MmapMut::map_anon(CHUNK.max(bytes)).ok()?;
+        let map = MmapRaw::from(MmapMut::map_anon(CHUNK.max(bytes)).ok()?);
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage); // Only advice: without it everything works, slower.
         (self.next, self.left) = (map.as_mut_ptr().expose_provenance(), map.len());
@@ -121,7 +121,11 @@ pub(crate) struct Zeroed<T> {
     pool: Option<Pool>,
 }
 
-// SAFETY: a `Zeroed` owns its items as a boxed slice does.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Pool>();
+};
+// SAFETY: a `Zeroed` owns its items as a boxed slice does, and its pool may go to any thread, as is checked above.
 unsafe impl<T: Send> Send for Zeroed<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Zeroed<T> {}

@@ -7,9 +7,7 @@ use crate::args::{Capture, Format, MonitorArguments};
 pub(super) use crate::confine::User;
 use crate::exit::{Exit, complain};
 use crate::interrupt::Interrupt;
-use crate::output::{
-    Condition, How, Output, OutputError, Stream, Units, is_descriptor, is_one_output, is_standard, same_file,
-};
+use crate::output::{Condition, How, Output, OutputError, Stream, Units, is_descriptor, is_one_output, is_standard};
 use crate::progress::color;
 use corelane_monitor::eve::{self, Events};
 use corelane_monitor::{Captured, Findings, Found, Origin, Progress, Report, Style, Timing};
@@ -86,7 +84,8 @@ pub(super) fn check(arguments: &MonitorArguments) -> Result<(), String> {
     let crate::args::Outputs { eve, timing, html, format, .. } = &arguments.outputs;
     let copy = &arguments.capture.write;
     for path in [eve, timing, html, copy].into_iter().flatten() {
-        if arguments.files.iter().any(|file| same_file(file, path)) {
+        // An input that is not there yet, too: it would be when its turn comes.
+        if arguments.files.iter().any(|file| !is_standard(file) && is_one_output(file, path)) {
             return Err(format!("{}: is an input and would be overwritten; choose another file", path.display()));
         }
     }

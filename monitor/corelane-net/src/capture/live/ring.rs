@@ -303,6 +303,7 @@ pub(super) fn fan_out(socket: &Socket, id: Option<u16>, program: &[Instruction])
 
 #[cfg(test)]
 mod tests {
+    use std::mem::ManuallyDrop;
     use std::thread;
 
     use memmap2::MmapMut;
@@ -324,7 +325,7 @@ mod tests {
         count: usize,
     }
 
-    // SAFETY: the tests keep the map until the thread that has this is joined.
+    // SAFETY: the map stays for as long as the thread that has this: the test never drops it.
     unsafe impl Send for Kernel {}
 
     impl Kernel {
@@ -351,7 +352,8 @@ mod tests {
     fn a_block_changes_hands() {
         const BLOCKS: usize = if cfg!(miri) { 20 } else { 2000 };
         const FRAMES: usize = 5;
-        let mut blocks = ring(3);
+        // If an assertion fails, the writer goes on in the map.
+        let mut blocks = ManuallyDrop::new(ring(3));
         let kernel = Kernel::of(&blocks);
         let writer = thread::spawn(move || {
             for number in 0..BLOCKS {
@@ -420,5 +422,15 @@ mod tests {
         blocks.read(VIEW, 9, &mut tally, &mut |record| seen.push((record.data[0], record.data.len())));
         assert_eq!(seen, [(2, 20)]);
         assert_eq!(tally.handed_out, 3);
+        // So has one that panics on the last frame, and the block goes back with the next call.
+        let kernel = Kernel::of(&blocks);
+        kernel.put(1, &frames[..1]);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            blocks.read(VIEW, 9, &mut tally, &mut |_| panic!("the last frame"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(blocks.read(VIEW, 9, &mut tally, &mut |_| unreachable!("it was the last")), 0);
+        kernel.put(2, &frames[..1]);
+        kernel.put(3, &frames[..1]);
     }
 }
