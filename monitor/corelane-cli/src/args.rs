@@ -333,14 +333,15 @@ pub(crate) struct Spread {
     #[arg(long, value_name = "N", value_parser = analyzers)]
     pub(crate) analyzers: Option<u16>,
 
-    /// Limit of memory in bytes, without captures that are preloaded or mapped; K, M and G may follow. At the limit the
-    /// oldest conversations and fragments are evicted, and new attempts and flows are not counted: the report says how
-    /// many
+    /// Limit of memory in bytes, without rings and captures that are preloaded or mapped; K, M and G may follow. At the
+    /// limit the oldest conversations and fragments are evicted. New attempts and flows are not counted, or with
+    /// --continuous take the place of old ones: the report says how many
     #[arg(long, value_name = "BYTES", value_parser = memory)]
     pub(crate) memory_limit: Option<u64>,
 
-    /// A number that says which address pairs share memory. Only what a memory limit evicts depends on it [default: of
-    /// a copy by --write that of its run; else drawn on an interface, and 0 for files]
+    /// A number that says which address pairs share memory. What a memory limit evicts depends on it, and `flow_id` and
+    /// the order of events of one moment [default: of a copy by --write that of its run; else drawn on an interface,
+    /// and 0 for files]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
 
