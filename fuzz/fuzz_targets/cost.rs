@@ -5,9 +5,9 @@
 //! ```
 //!
 //! Cost is counted in steps, which are blocks of instructions that the compiler counts (`-C instrument-coverage`): no
-//! clock, so a machine that does other work finds the same. The fuzzer is told each percent of the bound that is reached
-//! as if it were new coverage, so it climbs; above the bound it stops. All of the monitor with events is measured, less
-//! what it costs without the conversation.
+//! clock, so a machine that does other work finds the same. The fuzzer is told each percent of the bound that is
+//! reached as if it were new coverage, so it climbs; above the bound it stops. All of the monitor with events is
+//! measured, less what it costs without the conversation.
 //!
 //! The bytes are a script as in `corelane_net::protocol::fuzz`, behind the protocol's example; of QUIC, data that begin
 //! with 1 are the content of an Initial packet. `CAPTURE=FILE` instead of bytes says what a capture costs.
@@ -20,8 +20,8 @@ use corelane_net::protocol::fuzz::{ParserFacts, initial, parsers};
 use corelane_net::protocol::{Carrier, Protocol};
 use std::sync::LazyLock;
 
-/// Steps of a packet, and of a byte of its payload: about 5 us and 15 ns on a Zen 5. Normal packets of HTTP, TLS and DNS
-/// take 1,100, 550 and 2,100.
+/// Steps of a packet, and of a byte of its payload: about 5 us and 15 ns on a Zen 5. Normal packets of HTTP, TLS and
+/// DNS take 1,100, 550 and 2,100.
 const BOUND: [u64; 2] = [11_000, 40];
 /// QUIC is deciphered: that takes a step for every few bytes, each a fast one.
 const DECIPHERED: u64 = 4;

@@ -353,7 +353,7 @@ fn is_same(a: &fs::Metadata, b: &fs::Metadata) -> bool {
 }
 
 /// Whether both names lead to one existing file, also by links of either kind.
-pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
+fn same_file(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     {
         // Paths are not enough: a file may have any number of hard links.

@@ -1,7 +1,7 @@
 //! Where indices, counts and versions start: at 0. With debug assertions all of them start just below the end of their
 //! range, so that every test passes over it, with checks of overflow.
 //!
-//! Not among them: positions of `spsc`, as what lies side by side depends on them, for which tests choose a start;
+//! Not among them: positions of `spsc` alone, as what lies side by side depends on them, so tests choose their start;
 //! numbers that users are told (of workers, of [`Stats`](crate::spsc::Stats)); and counts that do not wrap around (of
 //! handles, of what sleeps, of bytes).
 

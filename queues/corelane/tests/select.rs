@@ -25,9 +25,16 @@ use std::time::{Duration, Instant};
 /// Long enough for a thread to fall asleep, as a rule.
 const NAP: Duration = Duration::from_millis(4);
 
+/// Positions start here, so that waits pass over their wrap-around.
+const START: usize = usize::MAX - 2;
+
+fn channel<T: Send>(capacity: usize) -> (spsc::lane::Producer<T>, spsc::lane::Consumer<T>) {
+    spsc::lane::channel_with(capacity, spsc::Options::new().start_at(START)).unwrap()
+}
+
 /// A thread sleeps for this end and others, and is woken by what `change` does, which makes this end ready.
 fn wakes_by<E: Selectable + Send, W: Strategy>(name: &str, wait: W, end: E, change: impl FnOnce() + Send) {
-    let (_tx, idle) = spsc::channel::<u8>(1);
+    let (_tx, idle) = channel::<u8>(1);
     let (_sender, other) = mpmc::channel::<u8>(1);
     let mut select = Select::with(wait);
     select.add(idle);
@@ -74,11 +81,11 @@ fn shared<D: Design<u8>>(name: &str) {
 #[test]
 fn every_kind_of_end_wakes_it() {
     watchdog::guard(|| {
-        let (mut tx, rx) = spsc::channel(1);
+        let (mut tx, rx) = channel(1);
         wakes_by("a consumer", Park, rx, || tx.push(1).unwrap());
-        let (tx, rx) = spsc::channel::<u8>(1);
+        let (tx, rx) = channel::<u8>(1);
         wakes_by("a consumer that is closed", Adaptive, rx, move || drop(tx));
-        let (mut tx, mut rx) = spsc::channel(1);
+        let (mut tx, mut rx) = channel(1);
         tx.push(1).unwrap();
         wakes_by("a producer", Yield, &mut tx, || assert_eq!(rx.pop(), Ok(1)));
         tx.push(1).unwrap();
@@ -86,7 +93,7 @@ fn every_kind_of_end_wakes_it() {
 
         let (mut tx, rx) = stream::channel();
         wakes_by("a stream's consumer", Park, rx, || tx.push(b"x").unwrap());
-        let options = spsc::Options::new().tuning(stream::Tuning::new().limit(256)).wait(Park);
+        let options = spsc::Options::new().tuning(stream::Tuning::new().limit(256)).wait(Park).start_at(START);
         let (mut tx, mut rx) = stream::channel_with::<_, spsc::NoStats>(options).unwrap();
         while tx.try_push(b"x").is_ok() {}
         wakes_by("a stream's producer", Park, tx, || while rx.try_pop().is_ok() {});
@@ -121,7 +128,7 @@ fn every_kind_of_end_wakes_it() {
 
 #[test]
 fn each_ready_end_is_named_in_turn() {
-    let (mut tx, rx): (Vec<_>, Vec<_>) = (0..4).map(|_| spsc::channel(8)).unzip();
+    let (mut tx, rx): (Vec<_>, Vec<_>) = (0..4).map(|_| channel(8)).unzip();
     let mut fair = Select::new();
     let keys: Vec<_> = rx.into_iter().map(|rx| fair.add(rx)).collect();
     [0, 1, 3].iter().for_each(|&i: &usize| tx[i].push(i).unwrap());
@@ -136,7 +143,7 @@ fn each_ready_end_is_named_in_turn() {
 
 #[test]
 fn the_first_ready_end_is_named_by_a_biased_set() {
-    let (mut tx, rx): (Vec<_>, Vec<_>) = (0..3).map(|_| spsc::channel(8)).unzip();
+    let (mut tx, rx): (Vec<_>, Vec<_>) = (0..3).map(|_| channel(8)).unzip();
     let mut select = Select::new().biased();
     let keys: Vec<_> = rx.into_iter().map(|rx| select.add(rx)).collect();
     tx[2].push(1).unwrap();
@@ -147,7 +154,7 @@ fn the_first_ready_end_is_named_by_a_biased_set() {
 
 #[test]
 fn ends_come_and_go() {
-    let (mut tx, rx): (Vec<_>, Vec<_>) = (0..3).map(|_| spsc::channel::<usize>(8)).unzip();
+    let (mut tx, rx): (Vec<_>, Vec<_>) = (0..3).map(|_| channel::<usize>(8)).unzip();
     let mut select = Select::new();
     assert!(select.is_empty() && select.wait().is_none() && select.try_wait().is_none());
     let keys: Vec<_> = rx.into_iter().map(|rx| select.add(rx)).collect();
@@ -167,7 +174,7 @@ fn ends_come_and_go() {
     assert_eq!(select[letters].try_pop().as_deref(), Ok("text"));
     // Nor does a key of another set.
     let mut other = Select::new();
-    let (_tx, rx) = spsc::channel::<usize>(8);
+    let (_tx, rx) = channel::<usize>(8);
     let elsewhere = other.add(rx);
     assert!(select.get_mut(elsewhere).is_none() && select.remove(elsewhere).is_none());
     assert_eq!(select[keys[2]].try_pop(), Ok(2));
@@ -179,7 +186,7 @@ fn ends_come_and_go() {
 
 #[test]
 fn a_wait_is_never_early() {
-    let (_tx, rx) = spsc::channel::<u8>(1);
+    let (_tx, rx) = channel::<u8>(1);
     let mut select = Select::with(Park);
     let time = Duration::from_millis(15);
     let is_in_time = |select: &mut Select<'_, Park>| {
@@ -195,7 +202,7 @@ fn a_wait_is_never_early() {
 #[test]
 fn an_end_is_waited_for_by_one_thread_and_then_by_another() {
     watchdog::guard(|| {
-        let (mut tx, rx) = spsc::channel(1);
+        let (mut tx, rx) = channel(1);
         let mut select = Select::with(Park);
         let key = select.add(rx);
         for round in 0..20 {
@@ -260,8 +267,8 @@ fn what_a_select_does_not_take_another_sleeper_gets() {
 /// A closed end that is still in the set is named again and again, and in its turn only.
 #[test]
 fn a_closed_end_keeps_nobody_waiting() {
-    let (_, closed) = spsc::channel::<u8>(1);
-    let (mut tx, rx) = spsc::channel::<u8>(1);
+    let (_, closed) = channel::<u8>(1);
+    let (mut tx, rx) = channel::<u8>(1);
     let mut select = Select::new();
     let closed = select.add(closed);
     let open = select.add(rx);
@@ -295,7 +302,7 @@ fn an_idle_wait_for_many_ends_is_not_polled() {
         }
     }
     watchdog::guard(|| {
-        let (mut tx, rx): (Vec<_>, Vec<_>) = (0..62).map(|_| spsc::channel::<u8>(1)).unzip();
+        let (mut tx, rx): (Vec<_>, Vec<_>) = (0..62).map(|_| channel::<u8>(1)).unzip();
         let (_sender, receiver) = mpmc::channel::<u8>(1);
         let queue = SynchronousQueue::<u8>::new(Fairness::Fair);
         let asked = Counted(Default::default());
@@ -344,7 +351,7 @@ fn a_strategy_that_panics_leaves_the_set_as_it_was() {
 #[test]
 #[should_panic(expected = "`room` is more than the capacity")]
 fn a_producer_that_was_replaced_is_asked_for_its_capacity() {
-    let ((large, _rx), (small, _other)) = (spsc::channel::<u8>(8), spsc::channel::<u8>(2));
+    let ((large, _rx), (small, _other)) = (channel::<u8>(8), channel::<u8>(2));
     let mut select = Select::new();
     let key = select.add_for(large, 4);
     assert_eq!(select.wait().unwrap(), key);
@@ -354,11 +361,10 @@ fn a_producer_that_was_replaced_is_asked_for_its_capacity() {
 
 #[cfg(all(target_os = "linux", not(miri)))]
 mod descriptors {
-    use super::{NAP, asleep};
+    use super::{NAP, asleep, channel};
     use crate::random::Random;
     use crate::watchdog;
     use corelane::error::TryPopError;
-    use corelane::spsc;
     use corelane::wait::{Adaptive, Park, Readable, Ready, Select, Selectable, Writable, Yield};
     use std::io::{ErrorKind, Read, Write};
     use std::os::unix::net::UnixStream;
@@ -374,7 +380,7 @@ mod descriptors {
 
     fn either_wakes_it<W: corelane::wait::Strategy>(wait: W) {
         let (mut far, near) = pair();
-        let (mut tx, rx) = spsc::channel::<u8>(1);
+        let (mut tx, rx) = channel::<u8>(1);
         let mut select = Select::with(wait);
         let (rx, socket) = (select.add(rx), select.add(Readable::new(near)));
         assert_eq!(select.try_wait(), None);
@@ -463,7 +469,7 @@ mod descriptors {
     /// As a wait for queues alone does: a pause between two looks would be a millisecond.
     #[test]
     fn a_wait_in_poll_sleeps_and_does_not_look_again() {
-        let ((_far, near), (_tx, rx)) = (pair(), spsc::channel::<u8>(4));
+        let ((_far, near), (_tx, rx)) = (pair(), channel::<u8>(4));
         let mut select = Select::with(Park);
         select.add(rx);
         let Some(by_queues) = sleeps_of(&mut select) else {
@@ -477,7 +483,7 @@ mod descriptors {
     #[test]
     fn a_descriptor_takes_its_turn_among_the_others() {
         let (mut far, near) = pair();
-        let (mut tx, rx) = spsc::channel::<u8>(4);
+        let (mut tx, rx) = channel::<u8>(4);
         let mut select = Select::new();
         let (socket, rx) = (select.add(Readable::new(near)), select.add(rx));
         far.write_all(b"x").unwrap();
@@ -522,7 +528,7 @@ mod descriptors {
     fn a_descriptor_that_took_the_place_of_a_queue_is_asked() {
         type Any<'a> = &'a mut (dyn Selectable + Send);
         const SOON: Duration = Duration::from_millis(5);
-        let ((mut far, near), (mut tx, mut rx)) = (pair(), spsc::channel::<u8>(1));
+        let ((mut far, near), (mut tx, mut rx)) = (pair(), channel::<u8>(1));
         let (_keep, quiet) = pair();
         let (mut socket, mut quiet) = (Readable::new(near), Readable::new(quiet));
         let mut select = Select::with(Park);
@@ -550,7 +556,7 @@ mod descriptors {
                     let (mut far, near) = pair();
                     far.set_nonblocking(false).unwrap();
                     sockets.push(select.add(Readable::new(near)));
-                    let (mut tx, rx) = spsc::channel::<u32>(2);
+                    let (mut tx, rx) = channel::<u32>(2);
                     queues.push(select.add(rx));
                     scope.spawn(move || {
                         let mut random = Random::new(seed + 1);

@@ -202,12 +202,11 @@ fn a_file_is_used_once_whatever_its_names_are() {
     }
     fs::create_dir(folder.path("side")).unwrap();
     // One that is not there yet would be when its turn comes.
-    for later in ["later.pcapng", "side/../later.pcapng"].map(|name| folder.path(name)) {
-        let copy = ["--write", folder.path("later.pcapng").to_str().unwrap()].map(str::to_owned);
-        monitor(&[&file, &later], &copy.each_ref().map(String::as_str))
-            .code(2)
-            .one_line(&["later.pcapng: is an input"]);
-        assert!(!folder.path("later.pcapng").exists());
+    let later = folder.path("later.pcapng");
+    for name in [&later, &folder.path("side/../later.pcapng")] {
+        let copy = ["--write", later.to_str().unwrap()];
+        monitor(&[&file, name], &copy).code(2).one_line(&["later.pcapng: is an input"]);
+        assert!(!later.exists());
     }
     // Neither is there yet, one of them or both are.
     let (plain, around) = (folder.path("z.json"), folder.path("side/../z.json"));

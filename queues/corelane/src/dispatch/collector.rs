@@ -5,6 +5,7 @@ use crate::end::wait::{Awaitable, wait_for};
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError};
 use crate::macros::debug;
 use crate::spsc::{self, Consumer, Design, Lane, Options, Producer};
+use crate::start::START;
 use crate::sync::Instant;
 use crate::wait::{Adaptive, Selectable, Sleeper, Strategy, selectable};
 use std::time::Duration;
@@ -87,7 +88,7 @@ impl<A: Send, D: Design<A> + Bounded, W: Strategy> Collector<A, D, W> {
     /// # Errors
     /// As [`spsc::channel_with`].
     pub fn add(&mut self) -> Result<Producer<A, D, W>, ChannelError> {
-        let options = Options::new().wait(self.wait.clone());
+        let options = Options::new().wait(self.wait.clone()).start_at(START);
         let (producer, consumer) = spsc::channel_with(self.capacity, options)?;
         self.queues.push(consumer);
         self.numbers.push(self.added);

@@ -3,6 +3,7 @@
 use crate::end::wait::Look;
 use crate::error::{ChannelError, Closed, PopTimeoutError, TryPopError, TryPushError};
 use crate::spsc::{self, Consumer, Design, Options, Producer};
+use crate::start::START;
 use crate::wait::{Selectable, Strategy};
 use core::fmt::Debug;
 use std::time::Duration;
@@ -90,7 +91,7 @@ impl<T: Send, D: Design<T>> Queue<T> for D {
 
     fn create<W: Strategy>(capacity: usize, tuning: Self::Tuning, wait: W) -> Result<Ends<T, Self, W>, ChannelError> {
         // They share the caches of the dispatcher's CPU.
-        spsc::any_channel(capacity, Options::new().tuning(tuning).wait(wait).compact())
+        spsc::any_channel(capacity, Options::new().tuning(tuning).wait(wait).compact().start_at(START))
     }
 }
 
